@@ -1,0 +1,220 @@
+"""One call's attempts: what was sent, what was rejected, what comes next. No I/O, no waiting.
+
+tenacity decides about stopping, waiting and retrying. A controller is made for a call when its
+first attempt has been rejected, so a call that is answered at once costs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from tenacity import DoSleep, RetryCallState, Retrying
+
+from langchain_retrying import waiting
+from langchain_retrying._compat import add_note
+from langchain_retrying.disguises import is_disguised_blank
+from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
+from langchain_retrying.policy import RetryPolicy
+from langchain_retrying.remedies import Request
+from langchain_retrying.reply import NOTHING, Verdict
+
+
+class Attempts:
+    """The state of one call. Never shared by calls."""
+
+    __slots__ = (
+        "_attempt_began",
+        "_began",
+        "_model",
+        "_original",
+        "_retrying",
+        "error",
+        "exhausted",
+        "policy",
+        "rejected",
+        "request",
+        "retry_state",
+        "seconds",
+    )
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        messages: Sequence[BaseMessage],
+        kwargs: Mapping[str, Any],
+        model: BaseChatModel,
+    ) -> None:
+        self.policy = policy
+        self._model = model
+        self._original = self.request = Request(messages, kwargs)
+        self._began = waiting.monotonic()
+        self._retrying: Retrying | None = None
+        self.rejected: list[RejectedAttempt] = []
+        self.error: EmptyCompletionError | None = None
+        """The account of the attempts rejected so far."""
+        self.exhausted = False
+        """Whether the last attempt was rejected and none follows."""
+        self.retry_state: RetryCallState | None = None
+        """tenacity's view of the call, for `on_retry`; None before the first rejection."""
+        self.seconds = 0.0
+        """How long to wait before the next attempt."""
+        self.begin_attempt()
+
+    def begin_attempt(self) -> None:
+        """Start the next attempt: its clock, and `request`, what it sends."""
+        self._attempt_began = waiting.monotonic()
+        if self.retry_state is not None:
+            self.retry_state.prepare_for_next_attempt()
+        if self.error is not None:
+            ladder = self.policy.ladders[self.error.kind]
+            rung = min(self.error.attempts, len(ladder)) - 1
+            self.request = ladder[rung](self._original, self.error)
+
+    def reject(self, verdict: Verdict, message: AIMessage) -> bool:
+        """Take an empty reply; True: another attempt is made, False: the call is exhausted."""
+        now = waiting.monotonic()
+        usage: Mapping[str, Any] = message.usage_metadata or {}
+        self.rejected.append(
+            RejectedAttempt(
+                kind=verdict.kind,
+                finish_reason=verdict.finish_reason and verdict.finish_reason[:64],
+                elapsed_seconds=now - self._attempt_began,
+                input_tokens=usage.get("input_tokens", 0),
+                output_tokens=usage.get("output_tokens", 0),
+                saw_reasoning=verdict.saw_reasoning,
+            )
+        )
+        self.error = EmptyCompletionError(
+            self.rejected,
+            elapsed_seconds=now - self._began,
+            last_message=message,
+            model=self.model_name,
+        )
+        try:
+            self._decide(self.error, now)
+        except EmptyCompletionError as error:
+            if error is not self.error:
+                raise  # of a strategy's own
+            error.__traceback__ = None  # it would keep this call's frames alive
+            self.exhausted = True
+        return not self.exhausted
+
+    def fail(self, error: Exception) -> bool:
+        """Take an exception of the inner model; answers as `reject` does.
+
+        Raises:
+            Exception: `error` itself, with a note on what came before it, unless it is a blank in
+                disguise or the policy retries it.
+
+        """
+        if is_disguised_blank(error):
+            return self.reject(NOTHING, AIMessage(content=""))
+        try:
+            self._decide(error, waiting.monotonic())
+        except Exception as raised:
+            if raised is error and self.rejected:
+                add_note(error, self._note())
+            raise
+        return True
+
+    def stand_in(self) -> AIMessage | None:
+        """What replaces the reply of an exhausted call; None: it is returned as it came.
+
+        Raises:
+            EmptyCompletionError: If the policy says so.
+
+        """
+        error, outcome = self.error, self.policy.on_exhausted
+        assert error is not None
+        if outcome == "return":
+            return None
+        if outcome == "raise":
+            raise error from None
+        if isinstance(outcome, str):
+            message = error.last_message.model_copy(update={"content": outcome})
+        elif isinstance(outcome, AIMessage):
+            message = outcome
+        else:
+            message = outcome(error)
+            if not isinstance(message, AIMessage):
+                raise TypeError(
+                    f"on_exhausted must return an AIMessage, not {type(message).__name__}"
+                )
+        return with_account(message, {**self._account(), "stand_in": True})
+
+    def account_of_retries(self) -> dict[str, Any] | None:
+        """`response_metadata["empty_retry"]`; None if the call made one attempt."""
+        return self._account() if self.attempt_number > 1 else None
+
+    @property
+    def model_name(self) -> str:
+        """The inner model's class and name, for people."""
+        return describe(self._model)
+
+    @property
+    def attempt_number(self) -> int:
+        """Of the attempt under way or just over, from 1."""
+        return self.retry_state.attempt_number if self.retry_state is not None else 1
+
+    def _account(self) -> dict[str, Any]:
+        return {
+            "attempts": self.attempt_number,
+            "rejected": [attempt.as_dict() for attempt in self.rejected],
+            "input_tokens": sum(attempt.input_tokens for attempt in self.rejected),
+            "output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
+        }
+
+    def _decide(self, error: Exception, now: float) -> None:
+        """Have tenacity set `seconds`, or raise `error` where it ends the call."""
+        if self._retrying is None or self.retry_state is None:
+            self._retrying = Retrying(
+                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait", as tenacity's own code has it
+                stop=self.policy.stop_strategy,
+                retry=self._is_retried,
+                reraise=True,
+            )
+            self.retry_state = RetryCallState(self._retrying, fn=None, args=(), kwargs={})
+            self.retry_state.start_time = self._began
+        state = self.retry_state
+        state.set_exception((type(error), error, error.__traceback__))
+        state.outcome_timestamp = now
+        # Statistics are per thread, and a stream may be read from several: fresh ones each time.
+        self._retrying.begin()
+        action = self._retrying.iter(state)
+        assert isinstance(action, DoSleep)
+        self.seconds = float(action)
+
+    def _is_retried(self, state: RetryCallState) -> bool:
+        assert state.outcome is not None
+        error = state.outcome.exception()
+        if error is self.error and self.error is not None:
+            return self.error.kind in self.policy.ladders
+        if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
+            return False  # LangGraph's way to interrupt a graph, though an Exception
+        return self.policy.retry is not None and self.policy.retry(state)
+
+    def _note(self) -> str:
+        kinds = ", ".join(attempt.kind.value for attempt in self.rejected)
+        return (
+            f"Raised in attempt {self.attempt_number} of a call to {self.model_name}; "
+            f"empty replies rejected before: {len(self.rejected)} ({kinds})."
+        )
+
+
+Message = TypeVar("Message", bound=BaseMessage)
+
+
+def with_account(message: Message, account: dict[str, Any]) -> Message:
+    """A copy of the message that tells of the attempts made."""
+    metadata = {**message.response_metadata, "empty_retry": account}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def describe(model: BaseChatModel) -> str:
+    """A model's class and name, for people."""
+    name = getattr(model, "model_name", None) or getattr(model, "model", None)
+    kind = type(model).__name__
+    return f"{kind} {name}" if isinstance(name, str) else kind

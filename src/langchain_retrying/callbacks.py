@@ -1,0 +1,86 @@
+"""Run managers: finding that of a stream, and holding back the tokens an attempt reports itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import chat_models
+
+
+def run_manager_of_stream(model: Any) -> Any:
+    """The run manager of the `stream` or `astream` that is reading from `model`; None if none is.
+
+    LangChain starts the run in `stream` and does not hand its manager to `_stream`, so `on_retry`
+    could not be reported. It is a local variable there, and that frame is below ours on the stack:
+    looked up only when a retry happens, it costs nothing otherwise.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == chat_models.__name__:
+            variables = frame.f_locals
+            if variables.get("self") is model and "run_manager" in variables:
+                return variables["run_manager"]
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return None
+
+
+class Token:
+    """One report of the inner model to its run manager, kept for later."""
+
+    __slots__ = ("_arguments", "_report")
+
+    def __init__(self, report: Callable[..., Any], **arguments: Any) -> None:
+        self._report = report
+        self._arguments = arguments
+
+    def send(self) -> Any:
+        """Report it; what comes back is to be awaited unless it is None."""
+        return self._report(**self._arguments)
+
+
+class TokenGate(Protocol):
+    """Decides when tokens may be seen."""
+
+    def let_through(self, token: Token, said: Any) -> Iterable[Token]:
+        """Take a token that says `said` (a chunk, else text); return those to be sent now."""
+
+
+class _GatedRunManager(CallbackManagerForLLMRun):
+    """Stands in for a run manager during one attempt; all but tokens goes straight through."""
+
+    def __init__(self, run_manager: CallbackManagerForLLMRun, gate: TokenGate) -> None:
+        self.__dict__.update(run_manager.__dict__)
+        self._report = run_manager.on_llm_new_token
+        self._gate = gate
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
+        held = Token(self._report, token=token, chunk=chunk, **kwargs)
+        for free in self._gate.let_through(held, token if chunk is None else chunk):
+            free.send()
+
+
+class _AsyncGatedRunManager(AsyncCallbackManagerForLLMRun):
+    """The same for an async call."""
+
+    def __init__(self, run_manager: AsyncCallbackManagerForLLMRun, gate: TokenGate) -> None:
+        self.__dict__.update(run_manager.__dict__)
+        self._run_manager = run_manager
+        self._gate = gate
+
+    async def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
+        held = Token(self._run_manager.on_llm_new_token, token=token, chunk=chunk, **kwargs)
+        for free in self._gate.let_through(held, token if chunk is None else chunk):
+            await free.send()
+
+    def get_sync(self) -> CallbackManagerForLLMRun:
+        return _GatedRunManager(self._run_manager.get_sync(), self._gate)
+
+
+def gated(run_manager: Any, gate: TokenGate) -> Any:
+    """A run manager for one attempt whose tokens pass the gate first."""
+    if isinstance(run_manager, AsyncCallbackManagerForLLMRun):
+        return _AsyncGatedRunManager(run_manager, gate)
+    return _GatedRunManager(run_manager, gate)

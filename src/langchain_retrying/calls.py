@@ -1,0 +1,146 @@
+"""A call, whole or streamed: from what its attempts bring to what the caller gets. No I/O.
+
+After each attempt `ended` or `failed` gives what is to go out, or None: then the driver waits
+`seconds` and makes the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from langchain_retrying.attempts import Attempts, with_account
+from langchain_retrying.callbacks import Token
+from langchain_retrying.opening import HeldTokens, Opening, chunk_of
+from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
+
+
+class WholeCall(Attempts):
+    """A call whose replies come whole."""
+
+    __slots__ = ("gate",)
+
+    gate: HeldTokens
+
+    def begin_attempt(self) -> None:
+        """Hold the next attempt's tokens."""
+        super().begin_attempt()
+        self.gate = HeldTokens()
+
+    def ended(self, result: ChatResult) -> ChatResult | None:
+        """Take a result; the one for the caller, or None."""
+        generations = result.generations
+        if (generations and is_plain_text(generations[0].message.content)) or self.gate.committed:
+            return self._accounted(result)
+        verdict, result = _judge(result)
+        if verdict.is_answer:
+            return self._accounted(result)
+        if self.reject(verdict, _message_of(result)):
+            return None
+        return self._exhausted(result)
+
+    def failed(self, error: Exception) -> ChatResult | None:
+        """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
+        if self.gate.committed:
+            raise error
+        if self.fail(error):
+            return None
+        return self._exhausted(_result_of(AIMessage(content="")))
+
+    def _exhausted(self, result: ChatResult) -> ChatResult:
+        message = self.stand_in()
+        if message is not None:
+            self.gate = HeldTokens()  # what the rejected attempt reported is dropped
+            return _result_of(message, result.llm_output)
+        if not result.generations:  # LangChain would stumble over it
+            result = _result_of(AIMessage(content=""), result.llm_output)
+        return self._accounted(result)
+
+    def _accounted(self, result: ChatResult) -> ChatResult:
+        account = self.account_of_retries()
+        if account is None:
+            return result
+        first, *rest = result.generations
+        first = first.model_copy(update={"message": with_account(first.message, account)})
+        return result.model_copy(update={"generations": [first, *rest]})
+
+
+class StreamedCall(Attempts):
+    """A call whose replies come in chunks."""
+
+    __slots__ = ("gate",)
+
+    gate: Opening
+
+    def begin_attempt(self) -> None:
+        """Hold the next attempt's first chunks and tokens."""
+        super().begin_attempt()
+        self.gate = Opening(self.policy.max_held_bytes)
+
+    def ended(self) -> Iterable[ChatGenerationChunk | Token] | None:
+        """The stream is at its end, at the commit or at the bound; what goes out first, or None."""
+        gate = self.gate
+        if not gate.committed:
+            verdict = gate.end()
+            if not verdict.is_answer:
+                return self._rejected(self.reject(verdict, gate.message()))
+        return gate.release(self.account_of_retries())
+
+    def failed(self, error: Exception) -> Iterable[ChatGenerationChunk | Token] | None:
+        """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
+        return self._rejected(self.fail(error))
+
+    def _rejected(self, retry: bool) -> Iterable[ChatGenerationChunk | Token] | None:
+        gate = self.gate
+        if retry:
+            self.gate = Opening(0)  # frees the chunks before the next attempt brings more
+            return None
+        message = self.stand_in()
+        if message is not None:
+            return (chunk_of(message),)
+        gate.add_if_nothing_came()
+        return gate.release(self.account_of_retries())
+
+
+def _judge(result: ChatResult) -> tuple[Verdict, ChatResult]:
+    """Judge all candidates; the first usable one comes first in the result that is returned.
+
+    A result is empty only if every candidate is; the verdict is then that on the first.
+    """
+    verdicts = []
+    for position, generation in enumerate(result.generations):
+        judge = ReplyJudge()
+        judge.add(generation.message, generation.generation_info)
+        judge.note(result.llm_output)
+        verdict = judge.verdict()
+        if verdict.is_answer:
+            if position:
+                rest = list(result.generations)
+                first = rest.pop(position)
+                result = result.model_copy(update={"generations": [first, *rest]})
+            return verdict, result
+        verdicts.append(verdict)
+    return (verdicts[0] if verdicts else NOTHING), result
+
+
+def _message_of(result: ChatResult) -> AIMessage:
+    """The reply in a result, with the metadata that LangChain merges into it only later."""
+    if not result.generations:
+        return AIMessage(content="")
+    generation = result.generations[0]
+    message = generation.message
+    metadata = {
+        **(result.llm_output or {}),
+        **(generation.generation_info or {}),
+        **message.response_metadata,
+    }
+    if not isinstance(message, AIMessage):
+        return AIMessage(content=message.content, response_metadata=metadata)
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def _result_of(message: AIMessage, llm_output: dict[str, Any] | None = None) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)], llm_output=llm_output)

@@ -1,0 +1,226 @@
+"""`RetryingChatModel`: the four entry points, whole and streamed, sync and async.
+
+Each makes an attempt, and lets it out or waits and tries again. What is to be done is decided in
+`calls` and below; here it is done.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
+
+from langchain_retrying import waiting
+from langchain_retrying.attempts import Attempts
+from langchain_retrying.callbacks import Token, gated, run_manager_of_stream
+from langchain_retrying.calls import StreamedCall, WholeCall
+from langchain_retrying.facade import Facade, hook
+
+logger = logging.getLogger("langchain_retrying")
+
+
+class RetryingChatModel(Facade):
+    """A chat model that retries the empty completions of another one.
+
+    It stands wherever the inner model stood: it is an instance of the inner model's class, with
+    the same attributes, tools, structured output, callbacks and traces. A reply that carries
+    nothing usable (no text, no tool call, nothing else) is rejected and asked for again, before
+    anything of it reaches a consumer; a stream is held until its first usable chunk and flows
+    straight through from then on.
+
+    Args:
+        inner_model: The chat model to wrap. It is never changed, and keeps working by itself.
+        policy: What is retried and how; default `RetryPolicy()`: two retries.
+
+    Attributes:
+        inner_model: The model given.
+        retry_policy: The policy given.
+
+    Raises:
+        TypeError: `inner_model` is not a chat model (the text says what to write), or `policy` is
+            not a `RetryPolicy`.
+
+    Example:
+        >>> from langchain_retrying import RetryingChatModel
+        >>> from langchain_retrying.testing import ScriptedChatModel
+        >>> model = RetryingChatModel(ScriptedChatModel(["", "Hello."]))
+        >>> model.invoke("Hi").content
+        'Hello.'
+
+    """
+
+    @hook
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
+        while True:
+            try:
+                result = _send(self.inner_model._generate, call, stop, run_manager)
+            except Exception as error:  # judged; all but blanks in disguise go through
+                accepted = call.failed(error)
+            else:
+                accepted = call.ended(result)
+            if accepted is not None:
+                _log_exhaustion(call)
+                for token in call.gate.release():
+                    token.send()
+                return accepted
+            self._before_retry(call, run_manager)
+
+    @hook
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
+        while True:
+            try:
+                result = await _send(self.inner_model._agenerate, call, stop, run_manager)
+            except Exception as error:  # as above
+                accepted = call.failed(error)
+            else:
+                accepted = call.ended(result)
+            if accepted is not None:
+                _log_exhaustion(call)
+                for token in call.gate.release():
+                    await _awaited(token.send())
+                return accepted
+            await self._before_async_retry(call, run_manager)
+
+    @hook
+    def _stream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        while True:
+            chunks = iter(_send(self.inner_model._stream, call, stop, run_manager))
+            try:
+                try:
+                    for chunk in chunks:
+                        if call.gate.add(chunk):
+                            break
+                except Exception as error:  # as above
+                    opening = call.failed(error)
+                else:
+                    opening = call.ended()
+                if opening is not None:
+                    _log_exhaustion(call)
+                    for item in opening:
+                        if isinstance(item, Token):
+                            item.send()
+                        else:
+                            yield item
+                    if not call.exhausted:
+                        yield from chunks
+                    return
+            finally:
+                _close(chunks)
+            self._before_retry(call, run_manager or run_manager_of_stream(self))
+
+    @hook
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        while True:
+            chunks = aiter(_send(self.inner_model._astream, call, stop, run_manager))
+            try:
+                try:
+                    async for chunk in chunks:
+                        if call.gate.add(chunk):
+                            break
+                except Exception as error:  # as above
+                    opening = call.failed(error)
+                else:
+                    opening = call.ended()
+                if opening is not None:
+                    _log_exhaustion(call)
+                    for item in opening:
+                        if isinstance(item, Token):
+                            await _awaited(item.send())
+                        else:
+                            yield item
+                    if not call.exhausted:
+                        async for chunk in chunks:
+                            yield chunk
+                    return
+            finally:
+                await _awaited(_close(chunks))
+            await self._before_async_retry(call, run_manager or run_manager_of_stream(self))
+
+    def _before_retry(self, call: Attempts, run_manager: Any) -> None:
+        """Tell of the retry, wait, and take the inner model's rate limit for one more request."""
+        _log_retry(call)
+        if run_manager is not None:
+            run_manager.on_retry(call.retry_state)
+        if call.seconds > 0:
+            waiting.sleep(call.seconds)
+        if self.rate_limiter is not None:
+            self.rate_limiter.acquire(blocking=True)
+        call.begin_attempt()
+
+    async def _before_async_retry(self, call: Attempts, run_manager: Any) -> None:
+        """As `_before_retry`."""
+        _log_retry(call)
+        if run_manager is not None:
+            await run_manager.on_retry(call.retry_state)
+        if call.seconds > 0:
+            await waiting.asleep(call.seconds)
+        if self.rate_limiter is not None:
+            await self.rate_limiter.aacquire(blocking=True)
+        call.begin_attempt()
+
+
+def _send(method: Callable[..., Any], call: Any, stop: Any, run_manager: Any) -> Any:
+    """Make one attempt, with a message list of its own and a run manager that holds tokens."""
+    request = call.request
+    arguments = {"stop": stop, **request.kwargs}
+    if _takes_run_manager(getattr(method, "__func__", method)):
+        if run_manager is not None and run_manager.handlers:
+            run_manager = gated(run_manager, call.gate)
+        arguments["run_manager"] = run_manager
+    return method([*request.messages], **arguments)
+
+
+@lru_cache(maxsize=256)
+def _takes_run_manager(function: Callable[..., Any]) -> bool:
+    """Whether a model's own hook has the parameter; LangChain does not ask for it."""
+    return "run_manager" in inspect.signature(function).parameters
+
+
+def _close(iterator: Any) -> Any:
+    """Close a generator; what comes back from an async one is to be awaited."""
+    close = getattr(iterator, "close", None) or getattr(iterator, "aclose", None)
+    return close() if close is not None else None
+
+
+async def _awaited(result: Any) -> None:
+    if result is not None:
+        await result
+
+
+def _log_retry(call: Attempts) -> None:
+    outcome = call.retry_state.outcome if call.retry_state is not None else None
+    error = outcome.exception() if outcome is not None else None
+    what = (
+        f"{call.error.kind.value} reply, finish reason {call.error.finish_reasons[-1] or 'none'}"
+        if error is call.error and call.error is not None
+        else type(error).__name__
+    )
+    logger.warning(
+        "%s in attempt %d of %s: trying again in %.2f s",
+        what,
+        call.attempt_number,
+        call.model_name,
+        call.seconds,
+    )
+
+
+def _log_exhaustion(call: Attempts) -> None:
+    if call.exhausted:
+        logger.warning("%s", call.error)

@@ -1,0 +1,213 @@
+"""What makes the wrapper stand in for the inner model: its class, its state, its copies.
+
+A wrapper is an instance of a class derived, once per inner class, from the wrapper's class and the
+inner model's. It shares the inner model's state, so all code of the inner class that is not a
+generation hook runs on the wrapper as it runs on the inner model: whatever that class knows about
+itself, binds or parses, the wrapper does too.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables.configurable import RunnableConfigurableFields
+
+from langchain_retrying.policy import RetryPolicy
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# What a pydantic instance consists of: https://docs.pydantic.dev/latest/api/base_model/
+_STATE = (
+    "__dict__",
+    "__pydantic_fields_set__",
+    "__pydantic_extra__",
+    "__pydantic_private__",
+)
+_ASYNC_STREAM, _STREAM = "_astream", "_stream"
+
+
+class hook(property):  # noqa: N801 -- a decorator, named as Python's own
+    """A generation hook of the wrapper.
+
+    As a data descriptor it is found before a method patched onto the inner model, whose
+    attributes the wrapper shares; the patched one is called as part of an attempt. (pydantic takes
+    properties for what they are, and would make another object a private attribute.)
+    """
+
+    fget: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        # LangChain inspects the signature at each call; one that is there already saves 25 µs.
+        function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # PEP 362
+        super().__init__(function)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.fget if instance is None else MethodType(self.fget, instance)
+
+
+class Facade(BaseChatModel):
+    """A chat model that is another one, but for what subclasses override."""
+
+    # In slots, under mangled names: nothing of the wrapper's shadows a field of the inner model.
+    __slots__ = ("__inner_model", "__retry_policy")
+
+    def __new__(
+        cls, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any
+    ) -> Self:
+        """Derive the class for the inner model's, and make an instance of that."""
+        check_inner_model(inner_model, cls.__name__)
+        policy = RetryPolicy() if policy is None else policy
+        if not isinstance(policy, RetryPolicy):
+            raise TypeError(
+                f"policy must be a RetryPolicy, not {type(policy).__name__}: "
+                f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
+            )
+        return cls._facing(inner_model, policy)
+
+    def __init__(self, inner_model: BaseChatModel, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008 -- frozen
+        """Built in `__new__`; nothing of the inner model is validated or set again."""
+
+    @classmethod
+    def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:
+        facade: Self = object.__new__(_derived_class(cls._base(), type(inner_model)))
+        object.__setattr__(facade, "_Facade__inner_model", inner_model)
+        object.__setattr__(facade, "_Facade__retry_policy", policy)
+        facade._share_state(inner_model)
+        return facade
+
+    def _share_state(self, other: BaseChatModel) -> None:
+        for name in _STATE:
+            object.__setattr__(self, name, getattr(other, name))
+
+    @property
+    def inner_model(self) -> BaseChatModel:
+        """The wrapped model: the very object given, never changed by the wrapper."""
+        return self.__inner_model  # type: ignore[attr-defined,no-any-return]  # a slot
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The policy given."""
+        return self.__retry_policy  # type: ignore[attr-defined,no-any-return]  # a slot
+
+    def _refacing(self, inner_model: BaseChatModel) -> Self:
+        """The same wrapper around another inner model."""
+        return type(self)._facing(inner_model, self.retry_policy)
+
+    # --- state: read where it is shared, written through ---
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("inner_model", "retry_policy"):
+            raise AttributeError(f"{name} can't be set: wrap the model again instead")
+        setattr(self.inner_model, name, value)
+        self._share_state(self.inner_model)  # a validated assignment may have replaced it
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.inner_model, name)
+
+    def __del__(self) -> None:
+        """Nothing: what the inner class does here is for the inner model's own end."""
+
+    # --- copies ---
+
+    def __copy__(self) -> Self:
+        return self._refacing(copy.copy(self.inner_model))
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self._refacing(copy.deepcopy(self.inner_model, memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _facing, (self._base(), self.inner_model, self.retry_policy)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return self.__reduce__()
+
+    @classmethod
+    def _base(cls) -> type[Self]:
+        """The class of wrappers that a user names, from which this one may be derived."""
+        return getattr(cls, _BASE, cls)
+
+    # --- identity ---
+
+    @property
+    def _llm_type(self) -> str:
+        return self.inner_model._llm_type
+
+    def __repr__(self) -> str:
+        return f"{self._base().__name__}({self.inner_model!r}, {self.retry_policy!r})"
+
+    __str__ = __repr__
+
+    def configurable_fields(self, **kwargs: Any) -> _ConfigurableFacade:
+        """As for the inner model; what is configured at run time is wrapped as this is."""
+        checked = self.inner_model.configurable_fields(**kwargs)
+        return _ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
+
+
+class _ConfigurableFacade(RunnableConfigurableFields[Any, Any]):
+    """Configurable fields of a wrapped model."""
+
+    @classmethod
+    def lc_id(cls) -> list[str]:
+        return RunnableConfigurableFields.lc_id()
+
+    def _prepare(self, config: Any = None) -> Any:
+        facade: Any = self.default
+        inner = RunnableConfigurableFields(default=facade.inner_model, fields=self.fields)
+        prepared, config = inner._prepare(config)
+        if prepared is facade.inner_model:
+            return facade, config
+        return facade._refacing(prepared), config
+
+
+_BASE = "__langchain_retrying_base__"  # a name that pydantic leaves alone
+
+
+@lru_cache(maxsize=256)
+def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
+    """The class of wrappers of class `base` around models of class `inner_class`."""
+    if issubclass(inner_class, base):
+        return inner_class
+    namespace: dict[str, Any] = {
+        _BASE: base,
+        "__module__": inner_class.__module__,
+        "__qualname__": inner_class.__qualname__,
+        "__doc__": inner_class.__doc__,
+    }
+    if inner_class._stream is BaseChatModel._stream:
+        # LangChain asks `type(model)._stream` whether a model can stream.
+        namespace[_STREAM] = BaseChatModel._stream
+        if inner_class._astream is BaseChatModel._astream:
+            namespace[_ASYNC_STREAM] = BaseChatModel._astream
+    metaclass: Any = type(inner_class)
+    return metaclass(inner_class.__name__, (base, inner_class), namespace)
+
+
+def _facing(base: type[Facade], inner_model: BaseChatModel, policy: RetryPolicy) -> Facade:
+    return base._facing(inner_model, policy)
+
+
+def check_inner_model(model: Any, wrapper: str) -> None:
+    """Raise a `TypeError` that says what to write, unless `model` is a chat model."""
+    if isinstance(model, BaseChatModel):
+        return
+    kind = type(model).__name__
+    if model is None:
+        advice = "the model to wrap is missing"
+    elif isinstance(model, type):
+        advice = f"{model.__name__} is a class: give an instance of it"
+    elif isinstance(model, str):
+        advice = f"{model!r} is a name: build the model first, as init_chat_model({model!r}) does"
+    elif hasattr(model, "bound"):
+        advice = f"{kind} is a model with something bound to it: wrap the model first, then bind"
+    elif hasattr(model, "runnable"):
+        advice = f"{kind} goes around a model: wrap the model first, then add it"
+    else:
+        advice = f"inner_model must be a BaseChatModel, not {kind}"
+    raise TypeError(f"{advice}, as in {wrapper}(model).bind_tools(tools)")

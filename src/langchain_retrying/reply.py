@@ -1,0 +1,288 @@
+"""The judge: what kind of reply a message is. Pure; one judge for whole messages and for chunks.
+
+It looks for something that a consumer can use. Finish reasons only tell apart the kinds of empty
+reply. What it does not know counts as usable: nothing is thrown away that is not understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+
+from langchain_retrying.finish_reasons import End, normalise, reasons_in
+from langchain_retrying.visible_text import VisibleText
+
+
+class ReplyKind(str, Enum):
+    """What a chat model's reply amounts to.
+
+    The four kinds other than `ANSWER` carry nothing that a consumer can use; they differ by why.
+    """
+
+    ANSWER = "answer"
+    """Visible text, a tool call, a refusal in words, audio, an image, a paused turn ..."""
+    BLANK = "blank"
+    """Ended for no stated reason, for a normal one or for one that is not known."""
+    TRUNCATED = "truncated"
+    """The output budget was spent, mostly on reasoning."""
+    BLOCKED = "blocked"
+    """The provider withheld it: content filter, safety, refusal, guardrail."""
+    MALFORMED = "malformed"
+    """The provider dropped a malformed tool call, or announced one that is missing."""
+
+
+_KIND_OF_END = {
+    End.MALFORMED: ReplyKind.MALFORMED,
+    End.BLOCKED: ReplyKind.BLOCKED,
+    End.TRUNCATED: ReplyKind.TRUNCATED,
+}
+
+_REASONING_BLOCKS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought"}
+)
+_SERVER_TOOL_BLOCKS = frozenset(
+    {
+        "server_tool_use",
+        "server_tool_call",
+        "server_tool_call_chunk",
+        "server_tool_result",
+        "mcp_tool_use",
+        "mcp_tool_result",
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "input_json_delta",  # arguments of a tool announced by a block before it
+    }
+)
+_TEXT_BLOCKS = frozenset({"text", "output_text"})
+# Keys of a typeless block that are bookkeeping, not output.
+_BLOCK_BOOKKEEPING = frozenset({"type", "index", "id", "extras", "signature", "annotations"})
+
+# `additional_kwargs` that are no output: reasoning, signatures, and what Cohere and Bedrock note
+# about a reply. Every other key with a truthy value is output.
+_REASONING_KWARGS = frozenset(
+    {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thought"}
+)
+_BOOKKEEPING_KWARGS = frozenset(
+    {
+        "signature",
+        "thought_signature",
+        "__gemini_function_call_thought_signatures__",
+        "__openai_function_call_ids__",
+        "role",
+        "name",
+        "id",
+        "index",
+        "usage",
+        "model_id",
+        "model_name",
+        "token_count",
+        "generation_id",
+        "response_id",
+        "finish_reason",
+        "stop_reason",
+        "stop_sequence",
+        "is_search_required",
+        "search_queries",
+        "search_results",
+        "documents",
+        "logprobs",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judgement and its evidence."""
+
+    kind: ReplyKind
+    finish_reason: str | None
+    """The provider's own word that decided the kind, else the last one it gave; None if none."""
+    saw_reasoning: bool
+    saw_server_tools: bool
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the reply carries something that a consumer can use."""
+        return self.kind is ReplyKind.ANSWER
+
+
+NOTHING = Verdict(ReplyKind.BLANK, finish_reason=None, saw_reasoning=False, saw_server_tools=False)
+"""The verdict on a reply that did not come at all."""
+
+
+class ReplyJudge:
+    """Judges one reply that comes as chunks, or as one whole message.
+
+    However the reply is cut, the verdict is the same. The time taken is linear in the length.
+    """
+
+    __slots__ = ("_reasons", "_saw_reasoning", "_saw_server_tools", "_text", "usable")
+
+    def __init__(self) -> None:
+        self.usable = False
+        """Whether something that a consumer can use has certainly come."""
+        self._text: VisibleText | None = None
+        self._reasons: list[str] = []
+        self._saw_reasoning = False
+        self._saw_server_tools = False
+
+    def add(self, message: Any, generation_info: Mapping[str, Any] | None = None) -> bool:
+        """Take the next chunk or the whole message; True as soon as the reply is an answer."""
+        content = message.content
+        if self._text is None and is_plain_text(content):
+            self.usable = True
+            return True
+        if content and self.add_content(content):
+            return True
+        if _has_tool_call(message) or self._kwargs_usable(message.additional_kwargs):
+            self.usable = True
+            return True
+        if generation_info:
+            self._reasons.extend(reasons_in(generation_info))
+        if message.response_metadata:
+            self._reasons.extend(reasons_in(message.response_metadata))
+        return self.usable
+
+    def add_content(self, content: Any) -> bool:
+        """Take content alone, as a token reports it."""
+        if isinstance(content, str):
+            usable = self._text_usable(content)
+        elif isinstance(content, list):
+            usable = any(self._block_usable(block) for block in content)
+        else:
+            usable = self._block_usable(content)
+        self.usable = self.usable or usable
+        return self.usable
+
+    def note(self, metadata: Mapping[str, Any] | None) -> None:
+        """Take finish reasons that stand outside the message (`llm_output`)."""
+        if metadata:
+            self._reasons.extend(reasons_in(metadata))
+
+    def verdict(self) -> Verdict:
+        """The verdict on all that was added, taking it for the whole reply."""
+        text = self._text
+        usable = self.usable or (text is not None and text.at_end())
+        kind, reason = ReplyKind.BLANK, (self._reasons[-1] if self._reasons else None)
+        if usable:
+            kind = ReplyKind.ANSWER
+        elif self._reasons:
+            ends = {normalise(word): word for word in self._reasons}
+            for end, kind_of_end in _KIND_OF_END.items():  # in the order of what says more
+                if end in ends:
+                    kind, reason = kind_of_end, ends[end]
+                    break
+            else:
+                if normalise(self._reasons[-1]) is End.PAUSED:
+                    kind = ReplyKind.ANSWER
+        return Verdict(
+            kind=kind,
+            finish_reason=reason,
+            saw_reasoning=self._saw_reasoning or (text is not None and text.saw_reasoning),
+            saw_server_tools=self._saw_server_tools,
+        )
+
+    def _text_usable(self, text: str) -> bool:
+        if self._text is None:
+            self._text = VisibleText()
+        return self._text.add(text)
+
+    def _block_usable(self, block: Any) -> bool:
+        if isinstance(block, str):
+            return self._text_usable(block)
+        if not isinstance(block, Mapping):
+            return bool(block)
+        kind = block.get("type")
+        if kind in _TEXT_BLOCKS:
+            text = block.get("text")
+            return self._text_usable(text) if isinstance(text, str) else bool(text)
+        if kind in _REASONING_BLOCKS:
+            self._saw_reasoning = True
+            return False
+        if kind in _SERVER_TOOL_BLOCKS or (isinstance(kind, str) and kind.endswith("_tool_result")):
+            self._saw_server_tools = True
+            return False
+        if kind == "non_standard":  # LangChain's v1 envelope for a provider's own block
+            return self._block_usable(block.get("value"))
+        if kind is None:
+            return self._typeless_usable(block)
+        return True
+
+    def _typeless_usable(self, block: Mapping[str, Any]) -> bool:
+        usable = False
+        for key, value in block.items():
+            if key in _REASONING_BLOCKS:
+                self._saw_reasoning = True
+            elif key == "text" and isinstance(value, str):
+                usable |= self._text_usable(value)
+            elif value and key not in _BLOCK_BOOKKEEPING:
+                usable = True
+        return usable
+
+    def _kwargs_usable(self, additional_kwargs: Mapping[str, Any] | None) -> bool:
+        if not additional_kwargs:
+            return False
+        usable = False
+        for key, value in additional_kwargs.items():
+            if not value:
+                continue  # `refusal: None` is there in every reply of ChatOpenAI
+            if key in _REASONING_KWARGS:
+                self._saw_reasoning = True
+            elif key not in _BOOKKEEPING_KWARGS:
+                usable = True
+        return usable
+
+
+def is_plain_text(content: Any) -> bool:
+    """Whether content is text that begins with a letter or a digit: the commonest answer."""
+    return type(content) is str and content[:1].isalnum()
+
+
+def _has_tool_call(message: Any) -> bool:
+    if isinstance(message, AIMessageChunk):
+        return bool(message.tool_call_chunks or message.tool_calls or message.invalid_tool_calls)
+    return bool(
+        getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
+    )
+
+
+def examine(message: Any, generation_info: Mapping[str, Any] | None = None) -> Verdict:
+    """The verdict on a whole message, with its evidence."""
+    judge_ = ReplyJudge()
+    judge_.add(message, generation_info)
+    return judge_.verdict()
+
+
+def judge(message: AIMessage | AIMessageChunk) -> ReplyKind:
+    """Tell what kind of reply a message is.
+
+    Args:
+        message: A whole reply, or the sum of its chunks. Anything with `content`,
+            `additional_kwargs` and `response_metadata` like those of an `AIMessage` will do.
+
+    Returns:
+        `ReplyKind.ANSWER` if the message carries something that a consumer can use, whatever its
+        finish reason; else the kind of emptiness.
+
+    """
+    return examine(message).kind
+
+
+def is_empty_ai_message(message: AIMessage | AIMessageChunk) -> bool:
+    """Tell whether a message carries nothing that a consumer can use.
+
+    Args:
+        message: As for `judge`.
+
+    Returns:
+        `judge(message) is not ReplyKind.ANSWER`.
+
+    """
+    return judge(message) is not ReplyKind.ANSWER

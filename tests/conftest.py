@@ -1,0 +1,55 @@
+"""What the tests share: the four ways to ask a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessageChunk
+
+from langchain_retrying.testing import RecordingSleep
+
+WAYS = ("invoke", "ainvoke", "stream", "astream")
+
+
+def chunks_of(way: str, model: Any, prompt: Any = "Hi", **kwargs: Any) -> list[Any]:
+    """What comes out of `stream` or `astream`, chunk by chunk; of `invoke`, the one message."""
+    if way == "invoke":
+        return [model.invoke(prompt, **kwargs)]
+    if way == "stream":
+        return list(model.stream(prompt, **kwargs))
+
+    async def ask() -> list[Any]:
+        if way == "ainvoke":
+            return [await model.ainvoke(prompt, **kwargs)]
+        return [chunk async for chunk in model.astream(prompt, **kwargs)]
+
+    return asyncio.run(ask())
+
+
+def ask(way: str, model: Any, prompt: Any = "Hi", **kwargs: Any) -> Any:
+    """The reply as one message, whichever way it was asked for."""
+    first, *rest = chunks_of(way, model, prompt, **kwargs)
+    return first + rest if rest and isinstance(first, AIMessageChunk) else first
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=("stream", "astream"))
+def streaming_way(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def slept() -> Iterator[RecordingSleep]:
+    with RecordingSleep() as recording:
+        yield recording
+
+
+async def take(iterator: AsyncIterator[Any], count: int) -> list[Any]:
+    return [await anext(iterator) for _ in range(count)]
