@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from conftest import ask, chunks_of
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from tenacity import retry_if_exception_type, stop_after_delay, wait_fixed
 
+from conftest import ask, chunks_of
 from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel
 
@@ -205,7 +205,7 @@ def test_an_exception_before_the_commit_shows_nothing(streaming_way):
     model = ScriptedChatModel([["  ", ConnectionError("down")]])
     with pytest.raises(ConnectionError):
         for chunk in chunks_of(streaming_way, RetryingChatModel(model)):
-            seen.append(chunk)  # noqa: PERF402 -- it raises in between
+            seen.append(chunk)
     assert seen == []
     assert len(model.requests) == 1
 

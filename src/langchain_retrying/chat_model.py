@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
@@ -19,7 +20,8 @@ from langchain_retrying import waiting
 from langchain_retrying.attempts import Attempts
 from langchain_retrying.callbacks import Token, gated, run_manager_of_stream
 from langchain_retrying.calls import StreamedCall, WholeCall
-from langchain_retrying.facade import Facade, hook
+from langchain_retrying.facade import DEFAULT_POLICY, Facade, hook
+from langchain_retrying.policy import RetryPolicy
 
 logger = logging.getLogger("langchain_retrying")
 
@@ -53,6 +55,9 @@ class RetryingChatModel(Facade):
         'Hello.'
 
     """
+
+    def __init__(self, inner_model: BaseChatModel, policy: RetryPolicy = DEFAULT_POLICY) -> None:
+        """Do nothing: `__new__` has built the wrapper, and the inner model's fields are set."""
 
     @hook
     def _generate(

@@ -33,6 +33,9 @@ _STATE = (
 _ASYNC_STREAM, _STREAM = "_astream", "_stream"
 
 
+DEFAULT_POLICY = RetryPolicy()
+
+
 class hook(property):  # noqa: N801 -- a decorator, named as Python's own
     """A generation hook of the wrapper.
 
@@ -63,16 +66,13 @@ class Facade(BaseChatModel):
     ) -> Self:
         """Derive the class for the inner model's, and make an instance of that."""
         check_inner_model(inner_model, cls.__name__)
-        policy = RetryPolicy() if policy is None else policy
+        policy = DEFAULT_POLICY if policy is None else policy
         if not isinstance(policy, RetryPolicy):
             raise TypeError(
                 f"policy must be a RetryPolicy, not {type(policy).__name__}: "
                 f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
             )
         return cls._facing(inner_model, policy)
-
-    def __init__(self, inner_model: BaseChatModel, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008 -- frozen
-        """Built in `__new__`; nothing of the inner model is validated or set again."""
 
     @classmethod
     def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:

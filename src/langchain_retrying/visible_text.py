@@ -16,57 +16,55 @@ _VISIBLE = re.compile(
 )
 _NAMES = ("think", "thinking", "reasoning")
 _TAG = re.compile(rf"<(/?)(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
-_CLOSING_TAG = re.compile(rf"</(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 _TAGS = tuple(f"{opening}{name}>" for opening in ("<", "</") for name in _NAMES)
 _LONGEST_TAG = max(map(len, _TAGS))
 
 
 class VisibleText:
-    """Looks for the first visible character in text that arrives in pieces.
+    """Looks for visible characters in text that arrives in pieces.
 
-    Gives the same answer however the text is cut, and keeps no more of it than an unfinished tag.
+    Gives the same answer however the text is cut, in time linear in its length, and keeps no more
+    of it than an unfinished tag.
     """
 
-    __slots__ = ("_in_tag", "_pending", "saw_reasoning")
+    __slots__ = ("_in_tag", "_pending", "saw_reasoning", "visible")
 
-    def __init__(self) -> None:
+    def __init__(self, *, visible: bool = False) -> None:
+        self.visible = visible
+        """Whether what has come so far shows anything."""
+        self.saw_reasoning = False
         self._in_tag = False
         self._pending = ""  # what may yet turn out to be a tag
-        self.saw_reasoning = False
 
     def add(self, text: str) -> bool:
-        """Take the next piece; True when something visible is certain to have been in it."""
-        text = self._pending + text
-        self._pending = ""
-        while True:
-            if self._in_tag:
-                closing = _CLOSING_TAG.search(text)
-                if closing is None:
-                    tail = text.rfind("<", max(0, len(text) - _LONGEST_TAG))
-                    self._pending = text[tail:] if tail >= 0 else ""
-                    return False
-                text = text[closing.end() :]
-                self._in_tag = False
-            first = _VISIBLE.search(text)
-            if first is None:
-                return False
-            text = text[first.start() :]
-            tag = _TAG.match(text)
-            if tag is not None:
-                self.saw_reasoning = True
-                self._in_tag = not tag[1]  # a closing tag alone is skipped
-                text = text[tag.end() :]
-                continue
-            if _may_become_tag(text):
-                self._pending = text
-                return False
-            return True
+        """Take the next piece; gives `visible`."""
+        text, self._pending = self._pending + text, ""
+        while (tag := _TAG.search(text)) is not None:
+            closing = bool(tag[1])
+            if not self._in_tag:
+                # A closing tag alone says that all before it was reasoning: some chat templates
+                # put the opening one into the prompt.
+                self.visible = not closing and self._shows(text[: tag.start()])
+            self.saw_reasoning = True
+            self._in_tag = not closing
+            text = text[tag.end() :]
+        unfinished = _unfinished_tag(text)
+        self._pending = text[unfinished:]
+        if not self._in_tag:
+            self.visible = self._shows(text[:unfinished])
+        return self.visible
 
     def at_end(self) -> bool:
-        """Whether what was pending, now that no more text follows, is visible."""
-        return bool(self._pending) and not self._in_tag
+        """Give `visible`, now that no more text follows to finish a tag."""
+        return self.visible or (bool(self._pending) and not self._in_tag)
+
+    def _shows(self, text: str) -> bool:
+        return self.visible or _VISIBLE.search(text) is not None
 
 
-def _may_become_tag(text: str) -> bool:
-    start = text.lower()
-    return len(start) < _LONGEST_TAG and any(tag.startswith(start) for tag in _TAGS)
+def _unfinished_tag(text: str) -> int:
+    """Where a tag begins that the end of the text cuts off; the text's length if none does."""
+    start = text.rfind("<", max(0, len(text) - _LONGEST_TAG + 1))
+    if start >= 0 and any(tag.startswith(text[start:].lower()) for tag in _TAGS):
+        return start
+    return len(text)

@@ -1,0 +1,67 @@
+"""What a retry sends: the original messages and one nudge."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+
+from conftest import ask
+from langchain_retrying import Nudge, RetryingChatModel, RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+
+PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
+
+
+def sent(way, *replies, policy=None, **kwargs):
+    model = ScriptedChatModel(replies)
+    ask(way, RetryingChatModel(model, policy), PROMPT, **kwargs)
+    return [request.messages for request in model.requests]
+
+
+def test_nudges_do_not_pile_up_and_the_rejected_reply_is_left_out(way):
+    first, second, third = sent(way, "", " ", "Hello.")
+    assert first == PROMPT
+    assert second[:-1] == PROMPT
+    assert third == second
+    assert second[-1].type == "human"
+
+
+def test_the_wording_fits_what_happened(way):
+    reasoning = [AIMessageChunk(content=[{"type": "thinking", "thinking": "Hm", "index": 0}])]
+    malformed = AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"})
+    nudges = {sent(way, reply, "Hello.")[1][-1].content for reply in ("", reasoning, malformed)}
+    assert len(nudges) == 3
+
+
+def test_the_wording_speaks_of_tool_calls_only_if_tools_are_bound(way):
+    without = sent(way, "", "Hello.")[1][-1].content
+    with_tools = sent(way, "", "Hello.", tools=[{"type": "function"}])[1][-1].content
+    assert "tool" not in without
+    assert "tool call" in with_tools
+    assert "in one sentence" in with_tools
+
+
+@pytest.mark.parametrize(
+    ("nudge", "added"),
+    [
+        ("Go on.", [HumanMessage("Go on.")]),
+        (SystemMessage("Go on."), [SystemMessage("Go on.")]),
+        (Nudge("Go on."), [HumanMessage("Go on.")]),
+        (lambda messages, error: f"{len(messages)} {error.kind.value}", [HumanMessage("2 blank")]),
+        (lambda messages, error: HumanMessage("x", name="me"), [HumanMessage("x", name="me")]),
+        (lambda messages, error: None, []),
+        (None, []),
+    ],
+)
+def test_a_nudge_of_ones_own(way, nudge, added):
+    _, second = sent(way, "", "Hello.", policy=RetryPolicy(nudge=nudge))
+    assert second == PROMPT + added
+
+
+def test_the_first_retry_may_be_silent(way):
+    def after_the_first(messages, error):
+        return "Go on." if error.attempts > 1 else None
+
+    _, second, third = sent(way, "", "", "Hello.", policy=RetryPolicy(nudge=after_the_first))
+    assert second == PROMPT
+    assert third == [*PROMPT, HumanMessage("Go on.")]

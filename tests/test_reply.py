@@ -1,0 +1,267 @@
+"""The judge, on whole messages and on every way of cutting them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AIMessageChunk
+
+from langchain_retrying import ReplyKind, is_empty_ai_message, judge
+from langchain_retrying.reply import ReplyJudge, examine
+
+ANSWER, BLANK = ReplyKind.ANSWER, ReplyKind.BLANK
+TRUNCATED, BLOCKED, MALFORMED = ReplyKind.TRUNCATED, ReplyKind.BLOCKED, ReplyKind.MALFORMED
+
+USABLE = [
+    "Hello",
+    "…",
+    "0",
+    "<",
+    "<thi",
+    "<b>bold</b>",
+    " \n.",
+    "<think>plan</think>4",
+    "<think>plan</think>\n\n<think>more</think> 4",
+    "</think>\n\nThe answer",
+    "Hello <think>Hm</think>",
+    "Let me see.</think>4",
+    "a</think>b</think>c",
+    "<thinking>a</thinking>b",
+    "<thinker>",
+    [{"type": "text", "text": "Hello"}],
+    [{"text": "Hello"}],
+    ["", "Hello"],
+    [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "4"}],
+    [{"type": "refusal", "refusal": "No."}],
+    [{"type": "image_url", "image_url": {"url": "data:"}}],
+    [{"type": "image", "base64": "AAAA"}],
+    [{"type": "tool_use", "name": "f", "input": {}}],
+    [{"type": "some_future_block"}],
+    [{"some_future_key": 1}],
+    [{"type": "non_standard", "value": {"type": "some_future_block"}}],
+    [{"type": "executable_code", "executable_code": "print(4)"}],
+    [{"type": "mcp_approval_request", "name": "do"}],
+]
+NOT_USABLE = [
+    "",
+    [],
+    " \t\r\n\u00a0",
+    "\u200b\u200c\u200d\u2060\ufeff",
+    "\x00\x07",
+    "<think>\nHm</think>\n\n",
+    "<think>unclosed",
+    "<think>a</think><think>b",
+    "</think>\n",
+    "Let me see.</think>\n",
+    "a</think>b</think>",
+    " <THINKING>a</thinking>",
+    "<reasoning>a</reasoning>",
+    "<think></thi",
+    [{"type": "text", "text": ""}],
+    [{"type": "text", "text": "\n", "annotations": []}],
+    [{"type": "text", "text": "", "extras": {"signature": "c2ln"}, "index": 0}],
+    [{"type": "text", "text": "<think>a"}, {"type": "text", "text": "b</think> "}],
+    [{"type": "thinking", "thinking": "Hm", "signature": "c2ln"}],
+    [{"type": "redacted_thinking", "data": "b3Bh"}],
+    [{"type": "reasoning", "summary": []}],
+    [{"type": "reasoning_content", "reasoning_content": {"text": "Hm"}}],
+    [{"reasoning_content": {"text": "Hm"}}],
+    [{"type": "non_standard", "value": {"type": "redacted_thinking", "data": "b3Bh"}}],
+    [{"type": "server_tool_use", "name": "web_search"}],
+    [{"type": "web_search_call", "status": "completed"}],
+    [{"type": "web_search_tool_result", "content": []}],
+    [{"type": "code_interpreter_call", "outputs": []}],
+    [{"index": 0}],
+    [{}],
+]
+
+
+@pytest.mark.parametrize("content", USABLE, ids=repr)
+def test_usable_content_is_an_answer_whatever_the_reason(content):
+    for reason in (None, "stop", "length", "content_filter", "MALFORMED_FUNCTION_CALL"):
+        message = AIMessage(content=content, response_metadata={"finish_reason": reason})
+        assert judge(message) is ANSWER
+        assert not is_empty_ai_message(message)
+
+
+@pytest.mark.parametrize("content", NOT_USABLE, ids=repr)
+def test_content_without_use_is_empty(content):
+    message = AIMessage(content=content, response_metadata={"finish_reason": "stop"})
+    assert judge(message) is BLANK
+    assert is_empty_ai_message(message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"tool_calls": [{"name": "f", "args": {}, "id": "1"}]}, ANSWER),
+        ({"invalid_tool_calls": [{"name": "f", "args": "{", "id": "1", "error": None}]}, ANSWER),
+        ({"additional_kwargs": {"function_call": {"name": "f", "arguments": "{}"}}}, ANSWER),
+        ({"additional_kwargs": {"refusal": "I can't."}}, ANSWER),
+        ({"additional_kwargs": {"audio": {"id": "a"}}}, ANSWER),
+        ({"additional_kwargs": {"parsed": {"a": 1}}}, ANSWER),
+        ({"additional_kwargs": {"some_future_key": 1}}, ANSWER),
+        ({"additional_kwargs": {"refusal": None, "parsed": None}}, BLANK),
+        ({"additional_kwargs": {"reasoning_content": "Hm"}}, BLANK),
+        ({"additional_kwargs": {"reasoning": {"summary": []}, "reasoning_details": [{}]}}, BLANK),
+        ({"additional_kwargs": {"token_count": {"input_tokens": 3}}}, BLANK),
+    ],
+)
+def test_what_stands_beside_the_content(fields, kind):
+    assert judge(AIMessage(content="", **fields)) is kind
+
+
+@pytest.mark.parametrize(
+    ("metadata", "kind"),
+    [
+        ({}, BLANK),
+        ({"finish_reason": None}, BLANK),
+        ({"finish_reason": "stop"}, BLANK),
+        ({"finish_reason": "stopstop"}, BLANK),
+        ({"finish_reason": "SOME_FUTURE_REASON"}, BLANK),
+        ({"finish_reason": 3}, BLANK),
+        ({"finish_reason": "length"}, TRUNCATED),
+        ({"finish_reason": "lengthlength"}, TRUNCATED),
+        ({"finish_reason": "MAX_TOKENS"}, TRUNCATED),
+        ({"finish_reason": "model_length"}, TRUNCATED),
+        ({"stop_reason": "max_tokens"}, TRUNCATED),
+        ({"stop_reason": "model_context_window_exceeded"}, TRUNCATED),
+        ({"stopReason": "max_tokens"}, TRUNCATED),
+        ({"done_reason": "length"}, TRUNCATED),
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+            TRUNCATED,
+        ),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, BLOCKED),
+        ({"status": "incomplete", "incomplete_details": None}, TRUNCATED),
+        ({"finish_reason": "content_filter"}, BLOCKED),
+        ({"finish_reason": "SAFETY"}, BLOCKED),
+        ({"finish_reason": "LANGUAGE"}, BLOCKED),
+        ({"stop_reason": "refusal"}, BLOCKED),
+        ({"stopReason": "guardrail_intervened"}, BLOCKED),
+        ({"prompt_feedback": {"block_reason": "SAFETY"}}, BLOCKED),
+        ({"prompt_feedback": {"safety_ratings": []}}, BLANK),
+        ({"finish_reason": "MALFORMED_FUNCTION_CALL"}, MALFORMED),
+        ({"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"}, MALFORMED),
+        ({"finish_reason": "UNEXPECTED_TOOL_CALL"}, MALFORMED),
+        ({"stopReason": "malformed_tool_use"}, MALFORMED),
+        ({"finish_reason": "tool_calls"}, MALFORMED),
+        ({"stop_reason": "tool_use"}, MALFORMED),
+        ({"stop_reason": "pause_turn"}, ANSWER),
+        ({"status": "queued"}, ANSWER),
+        ({"status": "in_progress"}, ANSWER),
+        ({"status": "completed"}, BLANK),
+        ({"status": "in_progresscompleted"}, BLANK),
+    ],
+    ids=repr,
+)
+def test_reasons_tell_the_kinds_of_empty_reply_apart(metadata, kind):
+    assert judge(AIMessage(content="", response_metadata=metadata)) is kind
+
+
+def test_the_verdict_carries_its_evidence():
+    message = AIMessage(
+        content=[{"type": "thinking", "thinking": "Hm"}, {"type": "server_tool_use"}],
+        response_metadata={"finish_reason": "MAX_TOKENS"},
+    )
+    verdict = examine(message)
+    assert (verdict.kind, verdict.finish_reason) == (TRUNCATED, "MAX_TOKENS")
+    assert verdict.saw_reasoning
+    assert verdict.saw_server_tools
+    assert examine(AIMessage(content="<think>a")).saw_reasoning
+
+
+def test_anything_of_the_shape_of_a_message_can_be_judged():
+    shape = SimpleNamespace(content=None, additional_kwargs=None, response_metadata=None)
+    assert judge(shape) is BLANK
+    shape.content = {"type": "text", "text": "Hello"}
+    assert judge(shape) is ANSWER
+    shape.content = 42
+    assert judge(shape) is ANSWER
+
+
+def cut(text: str, cuts: list[int]) -> list[str]:
+    ends = sorted({min(cut, len(text)) for cut in cuts} | {len(text)})
+    return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["<think>", "</think>", "<THINKING>", "</thinking>", "<", "</", "thi", "nk>", ">", " "]
+        + ["\n", "\u200b", "a", "b<", "<thinks>"]
+    ),
+    max_size=8,
+).map("".join)
+CUTS = st.lists(st.integers(0, 60), max_size=8)
+
+
+def verdict_of(chunks: list[Any]):
+    judge_ = ReplyJudge()
+    for chunk in chunks:
+        judge_.add(chunk)
+    return judge_.verdict()
+
+
+@given(TEXTS, CUTS)
+def test_however_text_is_cut_the_verdict_is_the_same(text, cuts):
+    whole = examine(AIMessage(content=text))
+    chunked = verdict_of([AIMessageChunk(content=piece) for piece in cut(text, cuts)])
+    assert chunked.kind is whole.kind
+    blocks = [AIMessageChunk(content=[{"type": "text", "text": p}]) for p in cut(text, cuts)]
+    assert verdict_of(blocks).kind is whole.kind
+
+
+BLOCKS = st.sampled_from([*[b for b in USABLE + NOT_USABLE if isinstance(b, list)]])
+
+
+@given(st.lists(BLOCKS, max_size=4), st.sampled_from([None, "stop", "length", "tool_calls"]))
+def test_however_blocks_are_cut_the_verdict_is_the_same(parts, reason):
+    metadata = {"finish_reason": reason} if reason else {}
+    whole = AIMessage(content=sum(parts, []), response_metadata=metadata)
+    chunks = [AIMessageChunk(content=[block]) for part in parts for block in part]
+    chunks.append(AIMessageChunk(content="", response_metadata=metadata))
+    assert verdict_of(chunks).kind is judge(whole)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "text", "thinking", "value", "reasoning", "x", "status"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    JSON,
+    JSON.filter(lambda j: j is None or isinstance(j, dict)),
+    st.dictionaries(
+        st.sampled_from(["finish_reason", "status", "incomplete_details", "prompt_feedback"]), JSON
+    ),
+)
+def test_nothing_makes_the_judge_raise(content, additional_kwargs, metadata):
+    shape = SimpleNamespace(
+        content=content, additional_kwargs=additional_kwargs, response_metadata=metadata
+    )
+    assert judge(shape) in ReplyKind
+
+
+@given(st.sampled_from(USABLE), st.lists(st.sampled_from(NOT_USABLE), max_size=3), st.booleans())
+def test_what_holds_anything_usable_is_never_empty(usable, others, last):
+    def blocks(content):
+        return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+    # A tag beside it may rightly take the usable text for reasoning.
+    others = [other for other in others if "<" not in str(other)]
+    before, after = ([], others) if last else (others, [])
+    content = sum(map(blocks, [*before, usable, *after]), [])
+    assert judge(AIMessage(content=content)) is ANSWER
