@@ -6,15 +6,14 @@ After each attempt `ended` or `failed` gives what is to go out, or None: then th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_retrying.attempts import Attempts, with_account
-from langchain_retrying.callbacks import Token
-from langchain_retrying.opening import HeldTokens, Opening, chunk_of
+from langchain_retrying.opening import HeldTokens, Opening
 from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
 
@@ -74,14 +73,17 @@ class StreamedCall(Attempts):
     __slots__ = ("gate",)
 
     gate: Opening
+    opening_class: type[Opening] = Opening
+    amend: Callable[[Any], Any] | None = None
+    """What is done to each chunk after the commit; None: it flows straight through."""
 
     def begin_attempt(self) -> None:
         """Hold the next attempt's first chunks and tokens."""
         super().begin_attempt()
-        self.gate = Opening(self.policy.max_held_bytes)
+        self.gate = self.opening_class(self.policy.max_held_bytes)
 
-    def ended(self) -> Iterable[ChatGenerationChunk | Token] | None:
-        """The stream is at its end, at the commit or at the bound; what goes out first, or None."""
+    def ended(self) -> Iterable[Any] | None:
+        """Take the end, the commit or the bound; the chunks and tokens that go out, or None."""
         gate = self.gate
         if not gate.committed:
             verdict = gate.end()
@@ -89,18 +91,18 @@ class StreamedCall(Attempts):
                 return self._rejected(self.reject(verdict, gate.message()))
         return gate.release(self.account_of_retries())
 
-    def failed(self, error: Exception) -> Iterable[ChatGenerationChunk | Token] | None:
+    def failed(self, error: Exception) -> Iterable[Any] | None:
         """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
         return self._rejected(self.fail(error))
 
-    def _rejected(self, retry: bool) -> Iterable[ChatGenerationChunk | Token] | None:
+    def _rejected(self, retry: bool) -> Iterable[Any] | None:
         gate = self.gate
         if retry:
             self.gate = Opening(0)  # frees the chunks before the next attempt brings more
             return None
         message = self.stand_in()
         if message is not None:
-            return (chunk_of(message),)
+            return gate.items_of(message)
         gate.add_if_nothing_came()
         return gate.release(self.account_of_retries())
 

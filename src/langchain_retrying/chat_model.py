@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -18,10 +18,15 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from langchain_retrying import waiting
 from langchain_retrying.attempts import Attempts
+from langchain_retrying.cache import AnswerCache, effective_cache
 from langchain_retrying.callbacks import Token, gated, run_manager_of_stream
 from langchain_retrying.calls import StreamedCall, WholeCall
+from langchain_retrying.events import EventCall
 from langchain_retrying.facade import DEFAULT_POLICY, Facade, hook
 from langchain_retrying.policy import RetryPolicy
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger("langchain_retrying")
 
@@ -102,8 +107,20 @@ class RetryingChatModel(Facade):
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        return self._flow(call, self.inner_model._stream, stop, run_manager)
+
+    @hook
+    def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        return self._async_flow(call, self.inner_model._astream, stop, run_manager)
+
+    def _flow(
+        self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
+    ) -> Iterator[Any]:
         while True:
-            chunks = iter(_send(self.inner_model._stream, call, stop, run_manager))
+            chunks = iter(_send(method, call, stop, run_manager))
             try:
                 try:
                     for chunk in chunks:
@@ -121,19 +138,18 @@ class RetryingChatModel(Facade):
                         else:
                             yield item
                     if not call.exhausted:
-                        yield from chunks
+                        amend = call.amend
+                        yield from chunks if amend is None else map(amend, chunks)
                     return
             finally:
                 _close(chunks)
             self._before_retry(call, run_manager or run_manager_of_stream(self))
 
-    @hook
-    async def _astream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+    async def _async_flow(
+        self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
+    ) -> AsyncIterator[Any]:
         while True:
-            chunks = aiter(_send(self.inner_model._astream, call, stop, run_manager))
+            chunks = aiter(_send(method, call, stop, run_manager))
             try:
                 try:
                     async for chunk in chunks:
@@ -151,12 +167,45 @@ class RetryingChatModel(Facade):
                         else:
                             yield item
                     if not call.exhausted:
+                        amend = call.amend
                         async for chunk in chunks:
-                            yield chunk
+                            yield chunk if amend is None else amend(chunk)
                     return
             finally:
                 await _awaited(_close(chunks))
             await self._before_async_retry(call, run_manager or run_manager_of_stream(self))
+
+    def _generate_with_cache(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        model = self._with_answer_cache()
+        return super(RetryingChatModel, model)._generate_with_cache(
+            messages, stop, run_manager, **kwargs
+        )
+
+    async def _agenerate_with_cache(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        model = self._with_answer_cache()
+        return await super(RetryingChatModel, model)._agenerate_with_cache(
+            messages, stop, run_manager, **kwargs
+        )
+
+    def _with_answer_cache(self) -> Self:
+        """This model, or where a cache is in use a twin of it that caches answers only."""
+        cache = effective_cache(self.cache)
+        return self if cache is None else self._twin(cache=AnswerCache(cache))
+
+    def _get_llm_string(self, stop: Any = None, **kwargs: Any) -> str:
+        key = self.inner_model._get_llm_string(stop=stop, **kwargs)
+        return f"{key}---{self.retry_policy.fingerprint}"
+
+    @classmethod
+    def _optional_hooks(cls) -> dict[str, Any]:
+        return {
+            "_stream_chat_model_events": _stream_events,
+            "_astream_chat_model_events": _astream_events,
+        }
 
     def _before_retry(self, call: Attempts, run_manager: Any) -> None:
         """Tell of the retry, wait, and take the inner model's rate limit for one more request."""
@@ -179,6 +228,24 @@ class RetryingChatModel(Facade):
         if self.rate_limiter is not None:
             await self.rate_limiter.aacquire(blocking=True)
         call.begin_attempt()
+
+
+@hook
+def _stream_events(
+    self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+) -> Iterator[Any]:
+    inner: Any = self.inner_model
+    call = EventCall(self.retry_policy, messages, kwargs, inner)
+    return self._flow(call, inner._stream_chat_model_events, stop, run_manager)
+
+
+@hook
+def _astream_events(
+    self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+) -> AsyncIterator[Any]:
+    inner: Any = self.inner_model
+    call = EventCall(self.retry_policy, messages, kwargs, inner)
+    return self._async_flow(call, inner._astream_chat_model_events, stop, run_manager)
 
 
 def _send(method: Callable[..., Any], call: Any, stop: Any, run_manager: Any) -> Any:

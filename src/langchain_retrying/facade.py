@@ -30,7 +30,7 @@ _STATE = (
     "__pydantic_extra__",
     "__pydantic_private__",
 )
-_ASYNC_STREAM, _STREAM = "_astream", "_stream"
+_SLOTS = ("_Facade__inner_model", "_Facade__retry_policy")
 
 
 DEFAULT_POLICY = RetryPolicy()
@@ -77,8 +77,8 @@ class Facade(BaseChatModel):
     @classmethod
     def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:
         facade: Self = object.__new__(_derived_class(cls._base(), type(inner_model)))
-        object.__setattr__(facade, "_Facade__inner_model", inner_model)
-        object.__setattr__(facade, "_Facade__retry_policy", policy)
+        for name, value in zip(_SLOTS, (inner_model, policy), strict=True):
+            object.__setattr__(facade, name, value)
         facade._share_state(inner_model)
         return facade
 
@@ -99,6 +99,20 @@ class Facade(BaseChatModel):
     def _refacing(self, inner_model: BaseChatModel) -> Self:
         """The same wrapper around another inner model."""
         return type(self)._facing(inner_model, self.retry_policy)
+
+    def _twin(self, **state: Any) -> Self:
+        """A wrapper like this one, for one call, in which some attributes differ."""
+        twin: Self = object.__new__(type(self))
+        for name in _SLOTS:
+            object.__setattr__(twin, name, getattr(self, name))
+        twin._share_state(self)
+        object.__setattr__(twin, "__dict__", {**self.__dict__, **state})
+        return twin
+
+    @classmethod
+    def _optional_hooks(cls) -> dict[str, Any]:
+        """Hooks that LangChain looks for, and that a wrapper has only if the inner model has."""
+        return {}
 
     # --- state: read where it is shared, written through ---
 
@@ -180,11 +194,14 @@ def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
         "__qualname__": inner_class.__qualname__,
         "__doc__": inner_class.__doc__,
     }
+    # LangChain asks the class whether a model can stream, and in which ways.
     if inner_class._stream is BaseChatModel._stream:
-        # LangChain asks `type(model)._stream` whether a model can stream.
-        namespace[_STREAM] = BaseChatModel._stream
+        namespace["_stream"] = BaseChatModel._stream
         if inner_class._astream is BaseChatModel._astream:
-            namespace[_ASYNC_STREAM] = BaseChatModel._astream
+            namespace["_astream"] = BaseChatModel._astream
+    for name, optional in base._optional_hooks().items():
+        if getattr(inner_class, name, None) is not None:
+            namespace[name] = optional
     metaclass: Any = type(inner_class)
     return metaclass(inner_class.__name__, (base, inner_class), namespace)
 

@@ -30,21 +30,25 @@ class Opening:
         self.committed = False
         """Whether the reply is known to be an answer, so that it may flow."""
         self._judge = ReplyJudge()
-        self._held: list[ChatGenerationChunk | Token] = []
+        self._held: list[Any] = []
         self._chunks = 0  # at the end of `_held`, not yet merged
         self._bytes_left = max_held_bytes
 
-    def add(self, chunk: ChatGenerationChunk) -> bool:
+    def add(self, chunk: Any) -> bool:
         """Hold a chunk; True when no more is to be held: at the commit, or at the bound."""
-        if self._judge.add(chunk.message, chunk.generation_info):
-            self._held.append(chunk)
+        return self._hold(chunk, chunk, merge=True)
+
+    def _hold(self, item: Any, said: Any, *, merge: bool) -> bool:
+        message = said.message
+        if self._judge.add(message, said.generation_info):
+            self._held.append(item)
             self.committed = True
             return True
-        if self._chunks >= _RUN:
+        if merge and self._chunks >= _RUN:
             self._merge_run()
-        self._held.append(chunk)
+        self._held.append(item)
         self._chunks += 1
-        self._bytes_left -= _size(chunk.message.content) + _size(chunk.message.additional_kwargs)
+        self._bytes_left -= _size(message.content) + _size(message.additional_kwargs)
         return self._bytes_left < 0
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -61,7 +65,7 @@ class Opening:
         self.committed = verdict.is_answer
         return verdict
 
-    def release(self, account: dict[str, Any] | None) -> Iterator[ChatGenerationChunk | Token]:
+    def release(self, account: dict[str, Any] | None) -> Iterator[Any]:
         """All that was held, in order, with the account of earlier attempts on the first chunk."""
         self.committed = True
         held, self._held = self._held, []
@@ -74,9 +78,13 @@ class Opening:
                 yield item
 
     def add_if_nothing_came(self) -> None:
-        """Make an empty stream one with an empty chunk, so that it is well formed."""
-        if not any(isinstance(item, ChatGenerationChunk) for item in self._held):
-            self._held.append(chunk_of(AIMessage(content="")))
+        """Make an empty stream one with an empty message, so that it is well formed."""
+        if all(isinstance(item, Token) for item in self._held):
+            self._held.extend(self.items_of(AIMessage(content="")))
+
+    def items_of(self, message: AIMessage) -> Iterable[Any]:
+        """A whole message as a stream has it."""
+        return (chunk_of(message),)
 
     def message(self) -> AIMessage:
         """What was held as one message."""
