@@ -2,6 +2,7 @@
 
 from langchain_retrying.chat_model import RetryingChatModel
 from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
+from langchain_retrying.init import init_retrying_chat_model
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge
 from langchain_retrying.reply import ReplyKind, is_empty_ai_message, judge
@@ -14,6 +15,7 @@ __all__ = [
     "ReplyKind",
     "RetryPolicy",
     "RetryingChatModel",
+    "init_retrying_chat_model",
     "is_empty_ai_message",
     "judge",
 ]

@@ -14,7 +14,7 @@ from langchain_retrying.reply import examine
 
 
 def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
-    """The cache that LangChain uses for a model whose `cache` is `setting`; None if it uses none."""
+    """The cache LangChain uses for a model whose `cache` is `setting`; None if it uses none."""
     if isinstance(setting, BaseCache):
         return setting
     return None if setting is False else get_llm_cache()
@@ -27,23 +27,29 @@ class AnswerCache(BaseCache):
         self._cache = cache
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Answers only."""
         return _if_answered(self._cache.lookup(prompt, llm_string))
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
+        """Answers only."""
         return _if_answered(await self._cache.alookup(prompt, llm_string))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """Answers only, and not what stands in for one."""
         if _may_be_stored(return_val):
             self._cache.update(prompt, llm_string, _without_account(return_val))
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
+        """As `update`."""
         if _may_be_stored(return_val):
             await self._cache.aupdate(prompt, llm_string, _without_account(return_val))
 
     def clear(self, **kwargs: Any) -> None:
+        """Clear the cache."""
         self._cache.clear(**kwargs)
 
     async def aclear(self, **kwargs: Any) -> None:
+        """Clear the cache."""
         await self._cache.aclear(**kwargs)
 
 

@@ -42,6 +42,8 @@ class RetryingChatModel(Facade):
 
     Args:
         inner_model: The chat model to wrap. It is never changed, and keeps working by itself.
+            A binding or a configurable model around one (from `bind_tools`, `with_retry`,
+            `init_chat_model` ...) is put around the wrapper instead, and returned.
         policy: What is retried and how; default `RetryPolicy()`: two retries.
 
     Attributes:
@@ -192,7 +194,7 @@ class RetryingChatModel(Facade):
         )
 
     def _with_answer_cache(self) -> Self:
-        """This model, or where a cache is in use a twin of it that caches answers only."""
+        """The model itself, or where a cache is in use a twin that caches answers only."""
         cache = effective_cache(self.cache)
         return self if cache is None else self._twin(cache=AnswerCache(cache))
 

@@ -19,6 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.configurable import RunnableConfigurableFields
 
 from langchain_retrying.policy import RetryPolicy
+from langchain_retrying.wrapping import wrap_inside
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,14 +66,18 @@ class Facade(BaseChatModel):
         cls, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any
     ) -> Self:
         """Derive the class for the inner model's, and make an instance of that."""
-        check_inner_model(inner_model, cls.__name__)
         policy = DEFAULT_POLICY if policy is None else policy
         if not isinstance(policy, RetryPolicy):
             raise TypeError(
                 f"policy must be a RetryPolicy, not {type(policy).__name__}: "
                 f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
             )
-        return cls._facing(inner_model, policy)
+        if isinstance(inner_model, BaseChatModel):
+            return cls._facing(inner_model, policy)
+        wrapped: Self = wrap_inside(
+            inner_model, lambda model: cls._facing(model, policy), cls.__name__
+        )
+        return wrapped
 
     @classmethod
     def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:
@@ -199,32 +204,14 @@ def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
         namespace["_stream"] = BaseChatModel._stream
         if inner_class._astream is BaseChatModel._astream:
             namespace["_astream"] = BaseChatModel._astream
-    for name, optional in base._optional_hooks().items():
-        if getattr(inner_class, name, None) is not None:
-            namespace[name] = optional
+    namespace |= {
+        name: optional
+        for name, optional in base._optional_hooks().items()
+        if getattr(inner_class, name, None) is not None
+    }
     metaclass: Any = type(inner_class)
     return metaclass(inner_class.__name__, (base, inner_class), namespace)
 
 
 def _facing(base: type[Facade], inner_model: BaseChatModel, policy: RetryPolicy) -> Facade:
     return base._facing(inner_model, policy)
-
-
-def check_inner_model(model: Any, wrapper: str) -> None:
-    """Raise a `TypeError` that says what to write, unless `model` is a chat model."""
-    if isinstance(model, BaseChatModel):
-        return
-    kind = type(model).__name__
-    if model is None:
-        advice = "the model to wrap is missing"
-    elif isinstance(model, type):
-        advice = f"{model.__name__} is a class: give an instance of it"
-    elif isinstance(model, str):
-        advice = f"{model!r} is a name: build the model first, as init_chat_model({model!r}) does"
-    elif hasattr(model, "bound"):
-        advice = f"{kind} is a model with something bound to it: wrap the model first, then bind"
-    elif hasattr(model, "runnable"):
-        advice = f"{kind} goes around a model: wrap the model first, then add it"
-    else:
-        advice = f"inner_model must be a BaseChatModel, not {kind}"
-    raise TypeError(f"{advice}, as in {wrapper}(model).bind_tools(tools)")

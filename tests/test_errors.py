@@ -1,0 +1,113 @@
+"""`EmptyCompletionError` tells what happened and nothing of what was said."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+
+import pytest
+from langchain_core.exceptions import LangChainException
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+
+from conftest import ask
+from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+
+SECRET = "hunter2"  # noqa: S105 -- planted
+
+
+def raised(way="invoke", replies=("", ""), **policy) -> EmptyCompletionError:
+    policy = RetryPolicy(max_retries=len(replies) - 1, on_exhausted="raise", **policy)
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(ScriptedChatModel(replies), policy))
+    return caught.value
+
+
+def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
+    reply = AIMessage(
+        content="",
+        response_metadata={"finish_reason": "length"},
+        usage_metadata={"input_tokens": 7, "output_tokens": 512, "total_tokens": 519},
+    )
+    assert str(raised(replies=[reply])) == (
+        "Empty completion (truncated) from ScriptedChatModel: 1 attempt(s), finish reasons: length; "
+        "0.00 s, 7 input and 512 output tokens. "
+        "Hint: raise the output token budget or lower the reasoning effort."
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ReplyKind if kind is not ReplyKind.ANSWER])
+def test_each_kind_has_its_hint(kind):
+    reasons = {"blank": "stop", "truncated": "length", "blocked": "SAFETY", "malformed": "tool_use"}
+    reply = AIMessage(content="", response_metadata={"finish_reason": reasons[kind.value]})
+    error = raised(replies=[reply])
+    assert error.kind is kind
+    assert "Hint: " in str(error)
+
+
+def test_it_is_a_model_error_that_is_not_to_be_retried():
+    error = raised()
+    assert isinstance(error, LangChainException)
+    assert error.is_retryable is False
+    exceptions = pytest.importorskip("langchain_core.exceptions")
+    assert isinstance(error, getattr(exceptions, "ModelError", LangChainException))
+
+
+@pytest.mark.parametrize("way_back", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy])
+def test_it_survives_pickling_and_copying(way_back):
+    error = raised(replies=["", AIMessage(content=" ", id="msg-1")])
+    again = way_back(error)
+    assert vars(again) == vars(error)
+    assert str(again) == str(error)
+    assert type(again) is EmptyCompletionError
+
+
+def test_a_long_finish_reason_is_cut():
+    reply = AIMessage(content="", response_metadata={"finish_reason": "x" * 1000})
+    assert raised(replies=[reply]).finish_reasons == ("x" * 64,)
+
+
+def test_secrets_stay_where_they_are(way, caplog):
+    """Planted in prompt, reasoning, key and answer, and looked for in error, log and account."""
+
+    class Keyed(ScriptedChatModel):
+        api_key: str = SECRET
+
+    thinking = [{"type": "thinking", "thinking": SECRET, "signature": SECRET}]
+    replies = [
+        AIMessage(content=thinking, additional_kwargs={"reasoning_content": SECRET}),
+        AIMessage(content=f"<think>{SECRET}", response_metadata={"finish_message": SECRET}),
+    ]
+    policy = RetryPolicy(max_retries=1, wait=None, on_exhausted="raise")
+    with caplog.at_level(logging.DEBUG), pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(Keyed(replies), policy), [HumanMessage(SECRET)])
+    told = [str(caught.value), repr(caught.value), str(caught.value.rejected), caplog.text]
+    assert not any(SECRET in text for text in told)
+
+    returned = RetryingChatModel(Keyed(replies), RetryPolicy(max_retries=1))
+    reply = ask(way, returned, [HumanMessage(SECRET)])
+    assert SECRET not in str(reply.response_metadata["empty_retry"])
+
+
+def test_a_disguised_blank_that_lasts_does_not_show_the_exception_behind_it():
+    error = raised(replies=[[], []])
+    assert error.__suppress_context__
+    assert error.__cause__ is None
+
+
+def test_fallbacks_take_over(way):
+    blank = RetryingChatModel(ScriptedChatModel([""] * 3), RetryPolicy(on_exhausted="raise"))
+    other = ScriptedChatModel(["Hello."])
+    assert ask(way, blank.with_fallbacks([other])).content == "Hello."
+
+
+def test_with_retry_on_top_does_not_take_it_for_a_passing_fault():
+    """Named exceptions are what `with_retry` is for; it retries all others by default."""
+    model = ScriptedChatModel([""] * 2)
+    wrapped = RetryingChatModel(model, RetryPolicy(max_retries=1, on_exhausted="raise"))
+    chain = wrapped.with_retry(retry_if_exception_type=(ConnectionError,)) | RunnableLambda(str)
+    with pytest.raises(EmptyCompletionError):
+        chain.invoke("Hi")
+    assert len(model.requests) == 2
