@@ -33,12 +33,17 @@ class Attempts:
         "_retrying",
         "error",
         "exhausted",
+        "gate",
+        "kwargs",
+        "messages",
         "policy",
         "rejected",
-        "request",
         "retry_state",
         "seconds",
     )
+
+    gate: Any
+    """What holds the attempt under way back: see `_new_gate`."""
 
     def __init__(
         self,
@@ -48,9 +53,13 @@ class Attempts:
         model: BaseChatModel,
     ) -> None:
         self.policy = policy
+        self.messages = messages
+        """What the next attempt sends."""
+        self.kwargs = kwargs
+        """With which arguments; see `Request`."""
+        self._original = messages, kwargs
         self._model = model
-        self._original = self.request = Request(messages, kwargs)
-        self._began = waiting.monotonic()
+        self._began = self._attempt_began = waiting.monotonic()
         self._retrying: Retrying | None = None
         self.rejected: list[RejectedAttempt] = []
         self.error: EmptyCompletionError | None = None
@@ -61,17 +70,23 @@ class Attempts:
         """tenacity's view of the call, for `on_retry`; None before the first rejection."""
         self.seconds = 0.0
         """How long to wait before the next attempt."""
-        self.begin_attempt()
+        self.gate = self._new_gate()
+
+    def _new_gate(self) -> Any:
+        """What holds an attempt back until it is known to be an answer."""
+        raise NotImplementedError
 
     def begin_attempt(self) -> None:
-        """Start the next attempt: its clock, and `request`, what it sends."""
+        """Start another attempt: its clock, its gate, and what it sends."""
+        assert self.retry_state is not None  # another attempt follows a decision
+        self.retry_state.prepare_for_next_attempt()
         self._attempt_began = waiting.monotonic()
-        if self.retry_state is not None:
-            self.retry_state.prepare_for_next_attempt()
+        self.gate = self._new_gate()
         if self.error is not None:
             ladder = self.policy.ladders[self.error.kind]
             rung = min(self.error.attempts, len(ladder)) - 1
-            self.request = ladder[rung](self._original, self.error)
+            request = ladder[rung](Request(*self._original), self.error)
+            self.messages, self.kwargs = request.messages, request.kwargs
 
     def reject(self, verdict: Verdict, message: AIMessage) -> bool:
         """Take an empty reply; True: another attempt is made, False: the call is exhausted."""

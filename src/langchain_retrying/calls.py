@@ -20,14 +20,12 @@ from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 class WholeCall(Attempts):
     """A call whose replies come whole."""
 
-    __slots__ = ("gate",)
+    __slots__ = ()
 
     gate: HeldTokens
 
-    def begin_attempt(self) -> None:
-        """Hold the next attempt's tokens."""
-        super().begin_attempt()
-        self.gate = HeldTokens()
+    def _new_gate(self) -> HeldTokens:
+        return HeldTokens()
 
     def ended(self, result: ChatResult) -> ChatResult | None:
         """Take a result; the one for the caller, or None."""
@@ -52,7 +50,7 @@ class WholeCall(Attempts):
     def _exhausted(self, result: ChatResult) -> ChatResult:
         message = self.stand_in()
         if message is not None:
-            self.gate = HeldTokens()  # what the rejected attempt reported is dropped
+            self.gate.drop()
             return _result_of(message, result.llm_output)
         if not result.generations:  # LangChain would stumble over it
             result = _result_of(AIMessage(content=""), result.llm_output)
@@ -70,17 +68,15 @@ class WholeCall(Attempts):
 class StreamedCall(Attempts):
     """A call whose replies come in chunks."""
 
-    __slots__ = ("gate",)
+    __slots__ = ()
 
     gate: Opening
     opening_class: type[Opening] = Opening
     amend: Callable[[Any], Any] | None = None
     """What is done to each chunk after the commit; None: it flows straight through."""
 
-    def begin_attempt(self) -> None:
-        """Hold the next attempt's first chunks and tokens."""
-        super().begin_attempt()
-        self.gate = self.opening_class(self.policy.max_held_bytes)
+    def _new_gate(self) -> Opening:
+        return self.opening_class(self.policy.max_held_bytes)
 
     def ended(self) -> Iterable[Any] | None:
         """Take the end, the commit or the bound; the chunks and tokens that go out, or None."""
@@ -98,7 +94,7 @@ class StreamedCall(Attempts):
     def _rejected(self, retry: bool) -> Iterable[Any] | None:
         gate = self.gate
         if retry:
-            self.gate = Opening(0)  # frees the chunks before the next attempt brings more
+            gate.drop()
             return None
         message = self.stand_in()
         if message is not None:

@@ -250,15 +250,13 @@ def _astream_events(
     return self._async_flow(call, inner._astream_chat_model_events, stop, run_manager)
 
 
-def _send(method: Callable[..., Any], call: Any, stop: Any, run_manager: Any) -> Any:
+def _send(method: Callable[..., Any], call: Attempts, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
-    request = call.request
-    arguments = {"stop": stop, **request.kwargs}
-    if _takes_run_manager(getattr(method, "__func__", method)):
-        if run_manager is not None and run_manager.handlers:
-            run_manager = gated(run_manager, call.gate)
-        arguments["run_manager"] = run_manager
-    return method([*request.messages], **arguments)
+    if run_manager is None or not _takes_run_manager(getattr(method, "__func__", method)):
+        return method([*call.messages], stop=stop, **call.kwargs)
+    if run_manager.handlers:
+        run_manager = gated(run_manager, call.gate)
+    return method([*call.messages], stop=stop, run_manager=run_manager, **call.kwargs)
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from langchain_retrying.attempts import with_account
 from langchain_retrying.callbacks import Token
-from langchain_retrying.reply import ReplyJudge, Verdict
+from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
 _RUN = 64
 """Held chunks beyond this many are merged in runs of it: 100,000 take 5 MB instead of 190."""
@@ -29,18 +29,25 @@ class Opening:
     def __init__(self, max_held_bytes: int) -> None:
         self.committed = False
         """Whether the reply is known to be an answer, so that it may flow."""
-        self._judge = ReplyJudge()
+        self._judge: ReplyJudge | None = None  # none is needed for text at once
         self._held: list[Any] = []
         self._chunks = 0  # at the end of `_held`, not yet merged
         self._bytes_left = max_held_bytes
 
     def add(self, chunk: Any) -> bool:
         """Hold a chunk; True when no more is to be held: at the commit, or at the bound."""
+        if self._judge is None and is_plain_text(chunk.message.content):
+            self._held.append(chunk)
+            self.committed = True
+            return True
         return self._hold(chunk, chunk, merge=True)
 
     def _hold(self, item: Any, said: Any, *, merge: bool) -> bool:
         message = said.message
-        if self._judge.add(message, said.generation_info):
+        judge = self._judge
+        if judge is None:
+            judge = self._judge = ReplyJudge()
+        if judge.add(message, said.generation_info):
             self._held.append(item)
             self.committed = True
             return True
@@ -61,7 +68,7 @@ class Opening:
 
     def end(self) -> Verdict:
         """The verdict, when the stream has ended or the bound is reached."""
-        verdict = self._judge.verdict()
+        verdict = NOTHING if self._judge is None else self._judge.verdict()
         self.committed = verdict.is_answer
         return verdict
 
@@ -76,6 +83,10 @@ class Opening:
                 account = None
             else:
                 yield item
+
+    def drop(self) -> None:
+        """Forget all that was held, before the next attempt brings more."""
+        self._held.clear()
 
     def add_if_nothing_came(self) -> None:
         """Make an empty stream one with an empty message, so that it is well formed."""
@@ -113,7 +124,7 @@ class HeldTokens:
     def __init__(self) -> None:
         self.committed = False
         """Whether tokens have been let through, so that the attempt can't be taken back."""
-        self._judge = ReplyJudge()
+        self._judge: ReplyJudge | None = None
         self._held: list[Token] = []
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -121,9 +132,15 @@ class HeldTokens:
         if self.committed:
             return (token,)
         self._held.append(token)
+        if self._judge is None:
+            self._judge = ReplyJudge()
         message = getattr(said, "message", None)
         usable = self._judge.add_content(said) if message is None else self._judge.add(message)
         return self.release() if usable else ()
+
+    def drop(self) -> None:
+        """Forget all that was held."""
+        self._held.clear()
 
     def release(self) -> Iterable[Token]:
         """All that was held; from now on tokens go straight through."""
