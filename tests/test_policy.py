@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -178,7 +179,7 @@ def test_the_fingerprint_is_the_same_in_every_process():
             [sys.executable, "-c", code],
             check=True,
             capture_output=True,
-            env={"PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             text=True,
         ).stdout
         for seed in ("1", "2")

@@ -123,8 +123,10 @@ def test_a_retry_sends_the_original_messages_and_one_nudge(server, api, way, bla
         assert nudge.startswith("Your last reply was empty.")
     account = reply.response_metadata["empty_retry"]
     assert account["attempts"] == blanks + 1
-    assert account["output_tokens"] == 2 * blanks
-    assert account["input_tokens"] == 11 * blanks
+    script(server, api, way, 1)
+    usage = ask(way, model, PROMPT).usage_metadata  # as the integration counts it
+    assert account["output_tokens"] == usage["output_tokens"] * blanks > 0
+    assert account["input_tokens"] == usage["input_tokens"] * blanks > 0
 
 
 def test_bare_the_reply_is_empty(server, api, way):

@@ -12,7 +12,7 @@ from langchain_retrying._compat import ModelError
 from langchain_retrying.reply import ReplyKind
 
 _HINTS = {
-    ReplyKind.BLANK: "allow more retries, or give the model less to end silently on",
+    ReplyKind.BLANK: "allow more retries or another nudge",
     ReplyKind.TRUNCATED: "raise the output token budget or lower the reasoning effort",
     ReplyKind.BLOCKED: "the provider withheld the reply; change the request",
     ReplyKind.MALFORMED: "simplify the tools' schemas, or allow more retries",
