@@ -1,24 +1,18 @@
 # `make help` lists the targets. Each sets up what it needs, in .venv*.
 PYTHON ?= python3
+PYTHONS := $(shell .ci/pythons)
 BIN := .venv/bin
-# What users of langchain 0.3 have, at the lowest versions that are supported.
-LOWEST := 'langchain-core==0.3.40' 'tenacity==8.3.0' 'langchain<1' 'langchain-openai<1' \
-          'langchain-anthropic<1' 'langgraph<1'
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest lint types bench clean
+.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
-
-.venv-lowest/installed: pyproject.toml
-	$(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' $(LOWEST)
+	$(BIN)/python $(INSTALL) --editable '.[dev]'
 	touch $@
 
 demo: .venv/installed ## Show bare and wrapped agents side by side, on an embedded server
@@ -27,8 +21,29 @@ demo: .venv/installed ## Show bare and wrapped agents side by side, on an embedd
 test: .venv/installed ## Run the tests
 	$(BIN)/python -m pytest
 
-test-lowest: .venv-lowest/installed ## Run the tests on the lowest supported versions
+.venv-%/installed: tests/environments/%.txt pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python $(INSTALL) --editable '.[test]' --requirement $<
+	touch $@
+
+test-core-1.0: .venv-core-1.0/installed ## Run the tests on langchain-core 1.0.0
+	.venv-core-1.0/bin/python -m pytest
+
+test-core-0.3: .venv-core-0.3/installed ## Run the tests on langchain 0.3
+	.venv-core-0.3/bin/python -m pytest
+
+.venv-lowest/installed: PYTHON := $(or $(firstword $(PYTHONS)),python3)
+
+test-lowest: .venv-lowest/installed ## Run the tests on the lowest versions, with the oldest Python found
 	.venv-lowest/bin/python -m pytest
+
+.venv-newest-python/installed: pyproject.toml
+	$(or $(lastword $(PYTHONS)),python3) -m venv .venv-newest-python
+	.venv-newest-python/bin/python $(INSTALL) --editable '.[demo,test]'
+	touch $@
+
+test-newest-python: .venv-newest-python/installed ## Run the tests with the newest Python found
+	.venv-newest-python/bin/python -m pytest
 
 lint: .venv/installed ## Check style
 	$(BIN)/ruff check .
@@ -41,4 +56,4 @@ bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / ba
 	$(BIN)/python benchmarks/overhead.py
 
 clean: ## Remove what the other targets made
-	rm -rf .venv .venv-lowest .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -105,6 +105,8 @@ def test_content_without_use_is_empty(content):
         ({"additional_kwargs": {"audio": {"id": "a"}}}, ANSWER),
         ({"additional_kwargs": {"parsed": {"a": 1}}}, ANSWER),
         ({"additional_kwargs": {"some_future_key": 1}}, ANSWER),
+        ({"additional_kwargs": {"tool_outputs": [{"type": "image_generation_call"}]}}, ANSWER),
+        ({"additional_kwargs": {"tool_outputs": [{"type": "web_search_call"}]}}, BLANK),
         ({"additional_kwargs": {"refusal": None, "parsed": None}}, BLANK),
         ({"additional_kwargs": {"reasoning_content": "Hm"}}, BLANK),
         ({"additional_kwargs": {"reasoning": {"summary": []}, "reasoning_details": [{}]}}, BLANK),

@@ -117,15 +117,19 @@ class Attempts:
             self.exhausted = True
         return not self.exhausted
 
-    def fail(self, error: Exception) -> bool:
+    def fail(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception of the inner model; answers as `reject` does.
+
+        Args:
+            error: The exception.
+            without_chunks: Whether nothing of the reply had come before it.
 
         Raises:
             Exception: `error` itself, with a note on what came before it, unless it is a blank in
                 disguise or the policy retries it.
 
         """
-        if is_disguised_blank(error):
+        if is_disguised_blank(error, without_chunks=without_chunks):
             return self.reject(NOTHING, AIMessage(content=""))
         try:
             self._decide(error, waiting.monotonic())

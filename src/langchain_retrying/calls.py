@@ -89,7 +89,7 @@ class StreamedCall(Attempts):
 
     def failed(self, error: Exception) -> Iterable[Any] | None:
         """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
-        return self._rejected(self.fail(error))
+        return self._rejected(self.fail(error, without_chunks=self.gate.nothing_came))
 
     def _rejected(self, retry: bool) -> Iterable[Any] | None:
         gate = self.gate

@@ -88,9 +88,14 @@ class Opening:
         """Forget all that was held, before the next attempt brings more."""
         self._held.clear()
 
+    @property
+    def nothing_came(self) -> bool:
+        """Whether no chunk is held."""
+        return all(isinstance(item, Token) for item in self._held)
+
     def add_if_nothing_came(self) -> None:
         """Make an empty stream one with an empty message, so that it is well formed."""
-        if all(isinstance(item, Token) for item in self._held):
+        if self.nothing_came:
             self._held.extend(self.items_of(AIMessage(content="")))
 
     def items_of(self, message: AIMessage) -> Iterable[Any]:

@@ -238,6 +238,9 @@ class ReplyJudge:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
             if key in _REASONING_KWARGS:
                 self._saw_reasoning = True
+            elif key == "tool_outputs" and isinstance(value, list):
+                # Where langchain-openai's v0 format has server-side tools.
+                usable |= any(self._block_usable(block) for block in value)
             elif key not in _BOOKKEEPING_KWARGS:
                 usable = True
         return usable
