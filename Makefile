@@ -54,6 +54,7 @@ types: .venv/installed ## Check types
 
 bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/judging.py
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

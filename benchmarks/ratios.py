@@ -32,10 +32,7 @@ def ratio(
     gc.disable()
     try:
         while time.monotonic() < end:
-            if draw.random() < 0.5:
-                first, last = a, b
-            else:
-                first, last = b, a
+            first, last = draw.choice([(a, b), (b, a)])
             outer = _block(first, calls)
             inner = _block(last, calls) + _block(last, calls)
             outer += _block(first, calls)

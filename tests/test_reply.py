@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from langchain_retrying import ReplyKind, is_empty_ai_message, judge
-from langchain_retrying.reply import ReplyJudge, examine
+from langchain_retrying.reply import ReplyJudge, Verdict, examine
 
 ANSWER, BLANK = ReplyKind.ANSWER, ReplyKind.BLANK
 TRUNCATED, BLOCKED, MALFORMED = ReplyKind.TRUNCATED, ReplyKind.BLOCKED, ReplyKind.MALFORMED
@@ -171,10 +171,40 @@ def test_the_verdict_carries_its_evidence():
         response_metadata={"finish_reason": "MAX_TOKENS"},
     )
     verdict = examine(message)
-    assert (verdict.kind, verdict.finish_reason) == (TRUNCATED, "MAX_TOKENS")
-    assert verdict.saw_reasoning
-    assert verdict.saw_server_tools
-    assert examine(AIMessage(content="<think>a")).saw_reasoning
+    assert verdict == Verdict(
+        TRUNCATED, "MAX_TOKENS", "finish_reason", frozenset({"reasoning", "server tools"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "seen"),
+    [
+        (AIMessage(""), set()),
+        (AIMessage("a"), {"text"}),
+        (AIMessage(" "), {"blank text"}),
+        (AIMessage("<think>a"), {"blank text", "reasoning"}),
+        (AIMessage("<think>a</think>b"), {"text", "reasoning"}),
+        (AIMessage([{"type": "image_url"}, {"type": "text", "text": "a"}]), {"image_url", "text"}),
+        (AIMessage([{"x": 1}]), {"x"}),
+        (AIMessage("", additional_kwargs={"refusal": "No.", "reasoning": "a"}), None),
+        (AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]), {"tool calls"}),
+    ],
+)
+def test_the_evidence_says_what_was_seen(message, seen):
+    assert examine(message).seen == ({"refusal", "reasoning"} if seen is None else seen)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        ({"stopReason": "end_turn"}, "stopReason"),
+        ({"prompt_feedback": {"block_reason": "SAFETY"}}, "prompt_feedback.block_reason"),
+        ({"finish_reason": "stop", "stop_reason": "max_tokens"}, "stop_reason"),
+        ({"stop_reason": None}, None),
+    ],
+)
+def test_the_evidence_says_where_the_reason_stood(metadata, key):
+    assert examine(AIMessage("", response_metadata=metadata)).finish_reason_key == key
 
 
 def test_anything_of_the_shape_of_a_message_can_be_judged():

@@ -99,7 +99,7 @@ class Attempts:
                 elapsed_seconds=now - self._attempt_began,
                 input_tokens=usage.get("input_tokens", 0),
                 output_tokens=usage.get("output_tokens", 0),
-                saw_reasoning=verdict.saw_reasoning,
+                saw_reasoning="reasoning" in verdict.seen,
             )
         )
         self.error = EmptyCompletionError(

@@ -112,7 +112,8 @@ def _judge(result: ChatResult) -> tuple[Verdict, ChatResult]:
     for position, generation in enumerate(result.generations):
         judge = ReplyJudge()
         judge.add(generation.message, generation.generation_info)
-        judge.note(result.llm_output)
+        if result.llm_output:
+            judge.note(result.llm_output)
         verdict = judge.verdict()
         if verdict.is_answer:
             if position:

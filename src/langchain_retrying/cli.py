@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,12 +40,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The default seed draws about as many blanks as the default rate is expected to give.
     demo.add_argument("--seed", type=int, default=7, help="decides which answers are blank")
     demo.set_defaults(command=_demo, error=demo.error)
+    judge = commands.add_parser(
+        "judge",
+        help="tell what kind of reply a saved message is",
+        description="Tell what kind of reply a message, or a provider's reply, saved as JSON is, "
+        "and why. Nothing of its content is printed.",
+    )
+    judge.add_argument("file", help="the JSON file, or - for standard input")
+    judge.set_defaults(command=_judge, error=judge.error)
 
     arguments = parser.parse_args(argv)
     try:
         return int(arguments.command(arguments))
     except KeyboardInterrupt:
         return 130  # what a shell reports of a program ended by Ctrl-C
+
+
+def _judge(arguments: argparse.Namespace) -> int:
+    from langchain_retrying.reply import examine  # noqa: PLC0415 -- not needed for --help
+    from langchain_retrying.saved import saved_reply  # noqa: PLC0415 -- as above
+
+    try:
+        if arguments.file == "-":
+            text = sys.stdin.read()
+        else:
+            text = Path(arguments.file).read_text("utf-8")
+        verdict = examine(saved_reply(json.loads(text)))
+    except (OSError, ValueError) as error:
+        arguments.error(f"{arguments.file}: {error}")
+    print(f"kind           {verdict.kind.value}")
+    reason = f"{verdict.finish_reason} ({verdict.finish_reason_key})"
+    print(f"finish reason  {reason if verdict.finish_reason else 'none'}")
+    print(f"seen           {', '.join(sorted(verdict.seen)) or 'nothing'}")
+    return 0
 
 
 def _demo(arguments: argparse.Namespace) -> int:

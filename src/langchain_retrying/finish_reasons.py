@@ -66,18 +66,18 @@ _NESTED_KEYS = (
 )
 
 
-def reasons_in(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """Every finish reason in `response_metadata`, `generation_info` or `llm_output`."""
+def reasons_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every finish reason in `response_metadata`, `generation_info` or `llm_output`, by its key."""
     for key in _KEYS:
         reason = metadata.get(key)
         if isinstance(reason, str) and reason:
-            yield reason
+            yield key, reason
     for outer, key in _NESTED_KEYS:
         details = metadata.get(outer)
         if isinstance(details, Mapping):
             reason = details.get(key)
             if isinstance(reason, str) and reason:
-                yield reason
+                yield f"{outer}.{key}", reason
 
 
 @lru_cache(maxsize=256)

@@ -87,6 +87,7 @@ class Opening:
     def drop(self) -> None:
         """Forget all that was held, before the next attempt brings more."""
         self._held.clear()
+        self._chunks = 0
 
     @property
     def nothing_came(self) -> bool:

@@ -102,10 +102,13 @@ class Verdict:
     """A judgement and its evidence."""
 
     kind: ReplyKind
-    finish_reason: str | None
+    finish_reason: str | None = None
     """The provider's own word that decided the kind, else the last one it gave; None if none."""
-    saw_reasoning: bool
-    saw_server_tools: bool
+    finish_reason_key: str | None = None
+    """Where in the metadata it stood, such as `stop_reason`."""
+    seen: frozenset[str] = frozenset()
+    """What the reply held: `text`, `blank text`, `reasoning`, `server tools`, `tool calls`, and
+    types of blocks or keys of `additional_kwargs` that are usable as they are."""
 
     @property
     def is_answer(self) -> bool:
@@ -113,8 +116,12 @@ class Verdict:
         return self.kind is ReplyKind.ANSWER
 
 
-NOTHING = Verdict(ReplyKind.BLANK, finish_reason=None, saw_reasoning=False, saw_server_tools=False)
+NOTHING = Verdict(ReplyKind.BLANK)
 """The verdict on a reply that did not come at all."""
+
+_TEXT, _BLANK_TEXT, _REASONING = "text", "blank text", "reasoning"
+_SERVER_TOOLS, _TOOL_CALLS = "server tools", "tool calls"
+_NOT_USABLE = frozenset({_BLANK_TEXT, _REASONING, _SERVER_TOOLS})
 
 
 class ReplyJudge:
@@ -123,15 +130,14 @@ class ReplyJudge:
     However the reply is cut, the verdict is the same. The time taken is linear in the length.
     """
 
-    __slots__ = ("_plain", "_reasons", "_saw_reasoning", "_saw_server_tools", "_text", "_usable")
+    __slots__ = ("_plain", "_reasons", "_seen", "_text", "_usable")
 
     def __init__(self) -> None:
         self._usable = False  # something other than text has come
         self._plain = False  # text has come that needs no closer look
         self._text: VisibleText | None = None
-        self._reasons: list[str] = []
-        self._saw_reasoning = False
-        self._saw_server_tools = False
+        self._reasons: list[tuple[str, str]] = []
+        self._seen: set[str] = set()  # but text
 
     def add(self, message: Any, generation_info: Mapping[str, Any] | None = None) -> bool:
         """Take the next chunk or the whole message; True once something usable has come.
@@ -144,106 +150,111 @@ class ReplyJudge:
             self._plain = True
         elif content:
             self.add_content(content)
-        if _has_tool_call(message) or self._kwargs_usable(message.additional_kwargs):
-            self._usable = True
+        if _has_tool_call(message):
+            self._see(_TOOL_CALLS)
+        if message.additional_kwargs:
+            self._add_kwargs(message.additional_kwargs)
         if generation_info:
-            self._reasons.extend(reasons_in(generation_info))
+            self.note(generation_info)
         if message.response_metadata:
-            self._reasons.extend(reasons_in(message.response_metadata))
+            self.note(message.response_metadata)
         return self._usable or self._visible
 
     def add_content(self, content: Any) -> bool:
         """Take content alone, as a token reports it; gives what `add` gives."""
-        blocks = content if isinstance(content, list) else [content]
-        for block in blocks:
-            self._usable |= self._block_usable(block)
+        for block in content if isinstance(content, list) else [content]:
+            self._add_block(block)
         return self._usable or self._visible
 
-    def note(self, metadata: Mapping[str, Any] | None) -> None:
-        """Take finish reasons that stand outside the message (`llm_output`)."""
-        if metadata:
-            self._reasons.extend(reasons_in(metadata))
+    def note(self, metadata: Mapping[str, Any]) -> None:
+        """Take the finish reasons in metadata, wherever it stands."""
+        self._reasons.extend(reasons_in(metadata))
 
     def verdict(self) -> Verdict:
         """The verdict on all that was added, taking it for the whole reply."""
         text = self._text
-        kind, reason = ReplyKind.BLANK, (self._reasons[-1] if self._reasons else None)
-        if self._usable or (self._plain if text is None else text.at_end()):
-            kind = ReplyKind.ANSWER
-        elif self._reasons:
-            ends = {normalise(word): word for word in self._reasons}
-            for end, kind_of_end in _KIND_OF_END.items():  # in the order of what says more
-                if end in ends:
-                    kind, reason = kind_of_end, ends[end]
-                    break
-            else:
-                if normalise(self._reasons[-1]) is End.PAUSED:
-                    kind = ReplyKind.ANSWER
-        return Verdict(
-            kind=kind,
-            finish_reason=reason,
-            saw_reasoning=self._saw_reasoning or (text is not None and text.saw_reasoning),
-            saw_server_tools=self._saw_server_tools,
-        )
+        visible = self._plain if text is None else text.at_end()
+        seen = set(self._seen)
+        if text is not None and text.saw_reasoning:
+            seen.add(_REASONING)
+        if visible or text is not None:
+            seen.add(_TEXT if visible else _BLANK_TEXT)
+        if visible or self._usable:
+            return Verdict(ReplyKind.ANSWER, *self._last_reason(), frozenset(seen))
+        return Verdict(*self._kind_of_empty(), frozenset(seen))
+
+    def _kind_of_empty(self) -> tuple[ReplyKind, str | None, str | None]:
+        ends = {normalise(word): (word, key) for key, word in self._reasons}
+        for end, kind in _KIND_OF_END.items():  # in the order of what says more
+            if end in ends:
+                return kind, *ends[end]
+        word, key = self._last_reason()
+        if word is not None and normalise(word) is End.PAUSED:
+            return ReplyKind.ANSWER, word, key
+        return ReplyKind.BLANK, word, key
+
+    def _last_reason(self) -> tuple[str | None, str | None]:
+        if not self._reasons:
+            return None, None
+        key, word = self._reasons[-1]
+        return word, key
 
     @property
     def _visible(self) -> bool:
         return self._plain if self._text is None else self._text.visible
+
+    def _see(self, what: str) -> None:
+        self._seen.add(what)
+        self._usable = self._usable or what not in _NOT_USABLE
 
     def _add_text(self, text: str) -> None:
         if self._text is None:
             self._text = VisibleText(visible=self._plain)
         self._text.add(text)
 
-    def _block_usable(self, block: Any) -> bool:
-        """Whether a block is usable for anything but text, which is noted apart."""
+    def _add_block(self, block: Any) -> None:
         if isinstance(block, str):
             self._add_text(block)
-            return False
-        if not isinstance(block, Mapping):
-            return bool(block)
-        kind = block.get("type")
-        if not isinstance(kind, str):
-            return self._typeless_usable(block) if kind is None else True
+        elif not isinstance(block, Mapping):
+            if block:
+                self._see(type(block).__name__)
+        elif block.get("type") is None:
+            self._add_typeless(block)
+        else:
+            self._add_typed(str(block["type"]), block)
+
+    def _add_typed(self, kind: str, block: Mapping[str, Any]) -> None:
         if kind in _TEXT_BLOCKS and isinstance(block.get("text"), (str, type(None))):
             self._add_text(block.get("text") or "")
-            return False
-        if kind in _REASONING_BLOCKS:
-            self._saw_reasoning = True
-            return False
-        if kind in _SERVER_TOOL_BLOCKS or kind.endswith("_tool_result"):
-            self._saw_server_tools = True
-            return False
-        if kind == "non_standard":  # LangChain's v1 envelope for a provider's own block
-            return self._block_usable(block.get("value"))
-        return True
+        elif kind in _REASONING_BLOCKS:
+            self._see(_REASONING)
+        elif kind in _SERVER_TOOL_BLOCKS or kind.endswith("_tool_result"):
+            self._see(_SERVER_TOOLS)
+        elif kind == "non_standard":  # LangChain's v1 envelope for a provider's own block
+            self._add_block(block.get("value"))
+        else:
+            self._see(kind)
 
-    def _typeless_usable(self, block: Mapping[str, Any]) -> bool:
-        usable = False
+    def _add_typeless(self, block: Mapping[str, Any]) -> None:
         for key, value in block.items():
             if key in _REASONING_BLOCKS:
-                self._saw_reasoning = True
+                self._see(_REASONING)
             elif key == "text" and isinstance(value, str):
                 self._add_text(value)
             elif value and key not in _BLOCK_BOOKKEEPING:
-                usable = True
-        return usable
+                self._see(str(key))
 
-    def _kwargs_usable(self, additional_kwargs: Mapping[str, Any] | None) -> bool:
-        if not additional_kwargs:
-            return False
-        usable = False
+    def _add_kwargs(self, additional_kwargs: Mapping[str, Any]) -> None:
         for key, value in additional_kwargs.items():
             if not value:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
             if key in _REASONING_KWARGS:
-                self._saw_reasoning = True
+                self._see(_REASONING)
             elif key == "tool_outputs" and isinstance(value, list):
                 # Where langchain-openai's v0 format has server-side tools.
-                usable |= any(self._block_usable(block) for block in value)
+                self.add_content(value)
             elif key not in _BOOKKEEPING_KWARGS:
-                usable = True
-        return usable
+                self._see(str(key))
 
 
 def is_plain_text(content: Any) -> bool:

@@ -1,0 +1,63 @@
+"""What it costs to judge a plain-text answer, beside other ways to look at a message.
+
+    python benchmarks/judging.py
+
+In microseconds of CPU time, the least of several rounds: the machine's speed is not steady.
+"""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable
+from time import process_time
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from langchain_retrying import judge
+from langchain_retrying.calls import WholeCall
+from langchain_retrying.opening import Opening
+from langchain_retrying.policy import RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+
+TEXT = "The answer is 42, as was to be expected. " * 20
+
+
+def micros(function: Callable[[], object]) -> float:
+    """CPU time of one call."""
+    timer = timeit.Timer(function, timer=process_time)
+    return min(timer.repeat(repeat=20, number=5_000)) / 5_000 * 1e6
+
+
+def main() -> None:
+    """Print the table."""
+    message = AIMessage(content=TEXT)
+    result = ChatResult(generations=[ChatGeneration(message=message)])
+    call = WholeCall(RetryPolicy(), [], {}, ScriptedChatModel([]))
+    chunk = ChatGenerationChunk(message=AIMessageChunk(content="The"))
+    blank = ChatGenerationChunk(message=AIMessageChunk(content=""))
+    opening, holding = Opening(1), Opening(2**40)
+    holding.add(blank)
+
+    def add_text() -> None:
+        opening.add(chunk)
+        opening.drop()
+
+    def add_blank() -> None:
+        holding.add(blank)
+        holding.drop()
+
+    rows: list[tuple[str, Callable[[], object]]] = [
+        ("a whole answer, as a call judges it", lambda: call.ended(result)),
+        ("a chunk of text, as a call judges and holds it", add_text),
+        ("a chunk without text, held", add_blank),
+        ("judge(message), with its evidence", lambda: judge(message)),
+        ("message.text", lambda: message.text),
+        ("message.content_blocks", lambda: message.content_blocks),
+    ]
+    for name, function in rows:
+        print(f"{name:<48} {micros(function):7.2f} us")
+
+
+if __name__ == "__main__":
+    main()
