@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_tests.integration_tests import ChatModelIntegrationTests
+from langchain_tests.unit_tests import ChatModelUnitTests
+
+from langchain_retrying.testing import ScriptedChatModel
+from standard.answers import Answer, Question, Tool, answer
+from standard.suites import IntegrationSuite, Suite
+
+ROLES = {"human": "user"}
+
+
+class Scripted(ScriptedChatModel):
+    """A scripted model whose script looks at the request."""
+
+    model: str = "model-a"
+    blank_until_nudged: bool = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        # A bound method's repr has the model's in it, and that has its own.
+        super().__init__(lambda messages: self._script(messages), **kwargs)  # noqa: PLW0108
+
+    def _script(self, messages: list[BaseMessage]) -> list[AIMessageChunk]:
+        request = self.requests[-1].kwargs
+        functions = [tool["function"] for tool in request.get("tools", [])]
+        question = Question(
+            turns=[(ROLES.get(message.type, message.type), message.text) for message in messages],
+            tools=[Tool(function["name"], function["parameters"]) for function in functions],
+            choice=request.get("tool_choice"),
+            stop=request.get("stop", []),
+        )
+        reply = answer(question, blank_until_nudged=self.blank_until_nudged)
+        return [*_chunks(reply), _end(reply, request.get("model", self.model))]
+
+
+def _chunks(reply: Answer) -> list[AIMessageChunk]:
+    if reply.tool is None:
+        return [AIMessageChunk(piece) for piece in reply.pieces]
+    first = tool_call_chunk(name=reply.tool, args="", id="call_1", index=0)
+    rest = [tool_call_chunk(args=piece, index=0) for piece in reply.pieces]
+    return [AIMessageChunk("", tool_call_chunks=[each]) for each in (first, *rest)]
+
+
+def _end(reply: Answer, model: str) -> AIMessageChunk:
+    tokens = len(reply.pieces)
+    return AIMessageChunk(
+        "",
+        response_metadata={"model_name": model},
+        usage_metadata={"input_tokens": 20, "output_tokens": tokens, "total_tokens": 20 + tokens},
+    )
+
+
+class TestUnit(Suite, ChatModelUnitTests):
+    inner_class = Scripted
+
+
+class TestIntegration(IntegrationSuite, ChatModelIntegrationTests):
+    inner_class = Scripted
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return {"blank_until_nudged": self.mode == "blanked"}
