@@ -244,6 +244,27 @@ def test_exceptions_are_retried_if_the_policy_says_so(way):
     assert len(reply.response_metadata["empty_retry"]["rejected"]) == 1
 
 
+def test_an_exception_before_the_first_chunk_is_one_of_the_attempt(streaming_way):
+    """Also where a model's hook is no generator, and raises when it is called."""
+
+    class Eager(ScriptedChatModel):
+        def _stream(self, messages, stop=None, run_manager=None, **kwargs):
+            self._next(messages, stop, kwargs, streamed=True)
+            if len(self.requests) == 1:
+                raise TimeoutError
+            return iter(ScriptedChatModel(["Hello."])._stream(messages))
+
+        def _astream(self, messages, stop=None, run_manager=None, **kwargs):
+            self._next(messages, stop, kwargs, streamed=True)
+            if len(self.requests) == 1:
+                raise TimeoutError
+            return ScriptedChatModel(["Hello."])._astream(messages)
+
+    policy = RetryPolicy(retry=retry_if_exception_type(TimeoutError))
+    reply = ask(streaming_way, RetryingChatModel(Eager(["", ""]), policy))
+    assert reply.content == "Hello."
+
+
 def test_a_retried_exception_that_lasts_is_raised_itself(way):
     model = ScriptedChatModel([TimeoutError("1"), TimeoutError("2"), TimeoutError("3")])
     policy = RetryPolicy(retry=retry_if_exception_type(TimeoutError))

@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 from langchain_core.exceptions import LangChainException
+from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 
@@ -32,8 +33,8 @@ def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
         usage_metadata={"input_tokens": 7, "output_tokens": 512, "total_tokens": 519},
     )
     assert str(raised(replies=[reply])) == (
-        "Empty completion (truncated) from ScriptedChatModel: 1 attempt(s), finish reasons: length; "
-        "0.00 s, 7 input and 512 output tokens. "
+        "Empty completion (truncated) from ScriptedChatModel: 1 attempt(s), "
+        "finish reasons: length; 0.00 s, 7 input and 512 output tokens. "
         "Hint: raise the output token budget or lower the reasoning effort."
     )
 
@@ -92,9 +93,16 @@ def test_secrets_stay_where_they_are(way, caplog):
 
 
 def test_a_disguised_blank_that_lasts_does_not_show_the_exception_behind_it():
-    error = raised(replies=[[], []])
-    assert error.__suppress_context__
-    assert error.__cause__ is None
+    class FromStream(ScriptedChatModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            return generate_from_stream(self._stream(messages, stop, **kwargs))
+
+    with pytest.raises(ValueError, match="No generations found in stream"):
+        FromStream([[]]).invoke("Hi")
+    policy = RetryPolicy(max_retries=1, on_exhausted="raise")
+    with pytest.raises(EmptyCompletionError) as caught:
+        RetryingChatModel(FromStream([[], []]), policy).invoke("Hi")
+    assert caught.value.__context__ is None
 
 
 def test_fallbacks_take_over(way):

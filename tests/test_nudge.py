@@ -58,6 +58,11 @@ def test_a_nudge_of_ones_own(way, nudge, added):
     assert second == PROMPT + added
 
 
+def test_a_nudge_that_is_no_message_is_an_error_of_the_callers(way):
+    with pytest.raises(TypeError, match="nudge must return a text, a message or None, not 5"):
+        sent(way, "", policy=RetryPolicy(nudge=lambda messages, error: 5))
+
+
 def test_the_first_retry_may_be_silent(way):
     def after_the_first(messages, error):
         return "Go on." if error.attempts > 1 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import pickle
 import subprocess
@@ -10,7 +12,13 @@ import sys
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
-from tenacity import retry_if_exception_type, stop_after_delay, wait_fixed, wait_random
+from tenacity import (
+    retry_if_exception_message,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_fixed,
+    wait_random,
+)
 
 from langchain_retrying import DEFAULT_NUDGE, Nudge, RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
@@ -45,6 +53,8 @@ class AsyncStrategy:
         ({"retry": async_strategy}, TypeError, "retry must not be async"),
         ({"nudge": ""}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
         ({"nudge": 3}, TypeError, "nudge must be a text, a message or a callable"),
+        ({"nudge": async_strategy}, TypeError, "nudge must not be async"),
+        ({"on_exhausted": async_strategy}, TypeError, "on_exhausted must not be async"),
         ({"nudge": HumanMessage}, TypeError, "not the class HumanMessage: call it"),
         ({"on_exhausted": ""}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": "Raise"}, ValueError, "on_exhausted='Raise': write 'raise'"),
@@ -103,7 +113,7 @@ def test_both_arguments_may_be_given_by_name():
     assert RetryingChatModel(MODEL).retry_policy == RetryPolicy()
 
 
-def shout(messages, error):
+def shout(messages, error, extra=None):
     return "REPLY"
 
 
@@ -111,7 +121,38 @@ def make_nudge(text):
     return lambda messages, error: text
 
 
+@dataclasses.dataclass(frozen=True)
+class Slotted:
+    __slots__ = ("text",)
+    text: str
+
+    def __call__(self, messages, error):
+        return self.text
+
+
+class Holding:
+    def __init__(self, texts):
+        self.texts = texts
+        self.me = self
+
+    def nudge(self, messages, error):
+        return self.texts[0]
+
+
+def unfilled():
+    def nudge(messages, error):
+        return later
+
+    policy = RetryPolicy(nudge=nudge)
+    hash(policy)
+    later = "a"
+    return policy
+
+
 EQUAL = [
+    (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("a"))),
+    (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["a"]).nudge)),
+    (unfilled(), unfilled()),
     (RetryPolicy(), RetryPolicy(max_retries=2, nudge=DEFAULT_NUDGE)),
     (RetryPolicy(wait=wait_fixed(2)), RetryPolicy(wait=wait_fixed(2))),
     (
@@ -127,6 +168,20 @@ EQUAL = [
     ),
 ]
 DIFFERENT = [
+    (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("b"))),
+    (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["b"]).nudge)),
+    (
+        RetryPolicy(nudge=lambda m, e, *, t="a": t),
+        RetryPolicy(nudge=lambda m, e, *, t="b": t),
+    ),
+    (
+        RetryPolicy(retry=retry_if_exception_message(match="a")),
+        RetryPolicy(retry=retry_if_exception_message(match="b")),
+    ),
+    (
+        RetryPolicy(nudge=functools.partial(shout, extra=1)),
+        RetryPolicy(nudge=functools.partial(shout, extra=2)),
+    ),
     (RetryPolicy(), RetryPolicy(max_retries=3)),
     (RetryPolicy(wait=wait_fixed(2)), RetryPolicy(wait=wait_fixed(3))),
     (RetryPolicy(wait=wait_fixed(2)), RetryPolicy(wait=wait_random(2))),
@@ -172,7 +227,8 @@ def test_the_fingerprint_is_the_same_in_every_process():
     code = (
         "from langchain_retrying import RetryPolicy; from tenacity import *;"
         "print(RetryPolicy(wait=wait_fixed(2) + wait_random(0, 1), stop=stop_after_delay(9),"
-        " retry=retry_if_exception_type((OSError, KeyError)), nudge=lambda m, e: 'Go').fingerprint)"
+        " retry=retry_if_exception_type((OSError, KeyError)),"
+        " nudge=lambda m, e: 'Go' if m in {'a', 'b', 'c'} else None).fingerprint)"
     )
     prints = {
         subprocess.run(

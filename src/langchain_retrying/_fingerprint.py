@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
+import re
 import types
 from collections.abc import Mapping
 from enum import Enum
@@ -12,26 +12,29 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-_SCALARS = (str, bytes, int, float, Enum, type(None))
+_PLAIN = (str, bytes, int, float, Enum, re.Pattern, BaseMessage, type(None))
 
 
-def fingerprint(value: Any, _inside: tuple[int, ...] = ()) -> str:
+_DEEPEST = 8
+
+
+def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0) -> str:
     """Plain data, callables, messages and tenacity strategies as text without memory addresses.
 
-    Functions count by where they are defined, what they do and what they close over; strategies
-    and dataclasses by their class and attributes; other objects by their class and plain data.
+    Functions count by where they are defined, what they do and what they close over; other objects
+    by their class and attributes, as far as eight levels down, and each of them once.
     """
-    if isinstance(value, _SCALARS):
-        return repr(value)
-    if isinstance(value, BaseMessage):
+    if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, (type, types.BuiltinFunctionType)):
         return _name(value)
-    if id(value) in _inside:  # a function that closes over itself
-        return "..."
+    seen = {} if _seen is None else _seen  # by id; it keeps what it holds from being replaced
+    if id(value) in seen or _depth > _DEEPEST:  # such as a function that closes over itself
+        return _name(type(value))
+    seen[id(value)] = value
 
     def part(inner: Any) -> str:
-        return fingerprint(inner, (*_inside, id(value)))
+        return fingerprint(inner, seen, _depth + 1)
 
     if isinstance(value, Mapping):
         return f"{{{','.join(sorted(f'{part(k)}:{part(v)}' for k, v in value.items()))}}}"
@@ -44,22 +47,36 @@ def fingerprint(value: Any, _inside: tuple[int, ...] = ()) -> str:
     if isinstance(value, functools.partial):
         return part(["partial", value.func, value.args, value.keywords])
     if isinstance(value, types.FunctionType):
-        closure = [cell.cell_contents for cell in value.__closure__ or ()]
-        return f"{_name(value)}({_code(value.__code__)},{part([closure, value.__defaults__])})"
-    attributes = getattr(value, "__dict__", {})
-    if not (type(value).__module__.startswith("tenacity") or dataclasses.is_dataclass(value)):
-        attributes = {k: v for k, v in attributes.items() if isinstance(v, _SCALARS)}
-    return f"{_name(type(value))}({part(attributes)})"
+        closure = [_cell(cell) for cell in value.__closure__ or ()]
+        details = part([closure, value.__defaults__, value.__kwdefaults__])
+        return f"{_name(value)}({_code(value.__code__)},{details})"
+    return f"{_name(type(value))}({part(_attributes(value))})"
 
 
 def _name(value: Any) -> str:
     return f"{value.__module__}.{value.__qualname__}"
 
 
+def _attributes(value: Any) -> dict[str, Any]:
+    slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
+    return {
+        **getattr(value, "__dict__", {}),
+        **{name: getattr(value, name) for name in slots if hasattr(value, name)},
+    }
+
+
+def _cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
 def _code(code: types.CodeType) -> str:
-    constants = [
-        _code(const) if isinstance(const, types.CodeType) else repr(const)
-        for const in code.co_consts
-    ]
+    constants = [_constant(constant) for constant in code.co_consts]
     text = repr((code.co_code, constants, code.co_names))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _constant(constant: Any) -> str:
+    return _code(constant) if isinstance(constant, types.CodeType) else fingerprint(constant)

@@ -6,12 +6,14 @@ first attempt has been rejected, so a call that is answered at once costs none.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from tenacity import DoSleep, RetryCallState, Retrying
+from tenacity import DoSleep, RetryCallState, Retrying, retry_always
 
 from langchain_retrying import waiting
 from langchain_retrying._compat import add_note
@@ -20,6 +22,8 @@ from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.remedies import Request
 from langchain_retrying.reply import NOTHING, Verdict
+
+logger = logging.getLogger("langchain_retrying")
 
 
 class Attempts:
@@ -30,7 +34,6 @@ class Attempts:
         "_began",
         "_model",
         "_original",
-        "_retrying",
         "error",
         "exhausted",
         "gate",
@@ -60,7 +63,6 @@ class Attempts:
         self._original = messages, kwargs
         self._model = model
         self._began = self._attempt_began = waiting.monotonic()
-        self._retrying: Retrying | None = None
         self.rejected: list[RejectedAttempt] = []
         self.error: EmptyCompletionError | None = None
         """The account of the attempts rejected so far."""
@@ -108,36 +110,33 @@ class Attempts:
             last_message=message,
             model=self.model_name,
         )
-        try:
-            self._decide(self.error, now)
-        except EmptyCompletionError as error:
-            if error is not self.error:
-                raise  # of a strategy's own
-            error.__traceback__ = None  # it would keep this call's frames alive
-            self.exhausted = True
+        self.exhausted = not self._goes_on(self.error, now)
+        if self.exhausted:
+            logger.warning("%s", str(self.error))  # a record may live long
+        else:
+            reason = self.error.finish_reasons[-1] or "none"
+            self._log_retry(f"{verdict.kind.value} reply, finish reason {reason}")
         return not self.exhausted
 
-    def fail(self, error: Exception, *, without_chunks: bool = True) -> bool:
-        """Take an exception of the inner model; answers as `reject` does.
+    def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
+        """Take an exception of the inner model; False: it is to be raised.
+
+        True: `reject` has taken it for a blank in disguise, or the policy has it retried.
 
         Args:
             error: The exception.
             without_chunks: Whether nothing of the reply had come before it.
 
-        Raises:
-            Exception: `error` itself, with a note on what came before it, unless it is a blank in
-                disguise or the policy retries it.
-
         """
         if is_disguised_blank(error, without_chunks=without_chunks):
-            return self.reject(NOTHING, AIMessage(content=""))
-        try:
-            self._decide(error, waiting.monotonic())
-        except Exception as raised:
-            if raised is error and self.rejected:
-                add_note(error, self._note())
-            raise
-        return True
+            self.reject(NOTHING, AIMessage(content=""))
+            return True
+        if self.policy.retry is not None and self._goes_on(error, waiting.monotonic()):
+            self._log_retry(type(error).__name__)
+            return True
+        if self.rejected:
+            add_note(error, self._note())
+        return False
 
     def stand_in(self) -> AIMessage | None:
         """What replaces the reply of an exhausted call; None: it is returned as it came.
@@ -147,15 +146,20 @@ class Attempts:
 
         """
         error, outcome = self.error, self.policy.on_exhausted
-        assert error is not None
+        assert error is not None  # exhausted means that a reply was rejected
         if outcome == "return":
             return None
         if outcome == "raise":
-            raise error from None
+            # Its traceback will hold this call's frames: they must not hold it.
+            self.error = self.retry_state = None
+            try:
+                raise error
+            finally:
+                del error
         if isinstance(outcome, str):
             message = error.last_message.model_copy(update={"content": outcome})
         elif isinstance(outcome, AIMessage):
-            message = outcome
+            message = outcome.model_copy(deep=True)
         else:
             message = outcome(error)
             if not isinstance(message, AIMessage):
@@ -186,34 +190,46 @@ class Attempts:
             "output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
         }
 
-    def _decide(self, error: Exception, now: float) -> None:
-        """Have tenacity set `seconds`, or raise `error` where it ends the call."""
-        if self._retrying is None or self.retry_state is None:
-            self._retrying = Retrying(
-                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait", as tenacity's own code has it
+    def _goes_on(self, error: Exception, now: float) -> bool:
+        """Whether tenacity has another attempt made; if so, `seconds` is set."""
+        if self.retry_state is None:
+            retrying = Retrying(
+                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait" to tenacity
                 stop=self.policy.stop_strategy,
-                retry=self._is_retried,
-                reraise=True,
+                retry=retry_always,  # it is asked only about what is retried
+                # Called when it stops; otherwise it would raise, into a traceback of its own.
+                retry_error_callback=lambda state: None,
             )
-            self.retry_state = RetryCallState(self._retrying, fn=None, args=(), kwargs={})
+            self.retry_state = RetryCallState(retrying, fn=None, args=(), kwargs={})
             self.retry_state.start_time = self._began
         state = self.retry_state
         state.set_exception((type(error), error, error.__traceback__))
         state.outcome_timestamp = now
+        if not self._is_retried(error, state):
+            return False
         # Statistics are per thread, and a stream may be read from several: fresh ones each time.
-        self._retrying.begin()
-        action = self._retrying.iter(state)
-        assert isinstance(action, DoSleep)
+        state.retry_object.begin()
+        action = state.retry_object.iter(state)
+        if not isinstance(action, DoSleep):
+            return False
         self.seconds = float(action)
+        return True
 
-    def _is_retried(self, state: RetryCallState) -> bool:
-        assert state.outcome is not None
-        error = state.outcome.exception()
+    def _is_retried(self, error: Exception, state: RetryCallState) -> bool:
         if error is self.error and self.error is not None:
             return self.error.kind in self.policy.ladders
         if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
             return False  # LangGraph's way to interrupt a graph, though an Exception
         return self.policy.retry is not None and self.policy.retry(state)
+
+    def _log_retry(self, what: str) -> None:
+        logger.warning(
+            "%s in attempt %d of %s: trying again in %.2f s",
+            what,
+            self.attempt_number,
+            self.model_name,
+            self.seconds,
+        )
 
     def _note(self) -> str:
         kinds = ", ".join(attempt.kind.value for attempt in self.rejected)
@@ -234,6 +250,8 @@ def with_account(message: Message, account: dict[str, Any]) -> Message:
 
 def describe(model: BaseChatModel) -> str:
     """A model's class and name, for people."""
-    name = getattr(model, "model_name", None) or getattr(model, "model", None)
+    name = None
+    with contextlib.suppress(Exception):  # a property may raise what it likes
+        name = getattr(model, "model_name", None) or getattr(model, "model", None)
     kind = type(model).__name__
     return f"{kind} {name}" if isinstance(name, str) else kind

@@ -1,7 +1,7 @@
 """A call, whole or streamed: from what its attempts bring to what the caller gets. No I/O.
 
-After each attempt `ended` or `failed` gives what is to go out, or None: then the driver waits
-`seconds` and makes the next attempt.
+After each attempt `ended` gives what is to go out, or None: then the driver waits `seconds` and
+makes the next attempt. An exception that `catches` has taken counts as an attempt without a reply.
 """
 
 from __future__ import annotations
@@ -27,8 +27,14 @@ class WholeCall(Attempts):
     def _new_gate(self) -> HeldTokens:
         return HeldTokens()
 
-    def ended(self, result: ChatResult) -> ChatResult | None:
-        """Take a result; the one for the caller, or None."""
+    def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
+        """Take an exception; False: it is to be raised."""
+        return not self.gate.committed and super().catches(error)
+
+    def ended(self, result: ChatResult | None) -> ChatResult | None:
+        """Take a result, None after an exception; give the one for the caller, or None."""
+        if result is None:
+            return self._exhausted(ChatResult(generations=[])) if self.exhausted else None
         generations = result.generations
         if (generations and is_plain_text(generations[0].message.content)) or self.gate.committed:
             return self._accounted(result)
@@ -38,14 +44,6 @@ class WholeCall(Attempts):
         if self.reject(verdict, _message_of(result)):
             return None
         return self._exhausted(result)
-
-    def failed(self, error: Exception) -> ChatResult | None:
-        """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
-        if self.gate.committed:
-            raise error
-        if self.fail(error):
-            return None
-        return self._exhausted(_result_of(AIMessage(content="")))
 
     def _exhausted(self, result: ChatResult) -> ChatResult:
         message = self.stand_in()
@@ -68,7 +66,7 @@ class WholeCall(Attempts):
 class StreamedCall(Attempts):
     """A call whose replies come in chunks."""
 
-    __slots__ = ()
+    __slots__ = ("_failed",)
 
     gate: Opening
     opening_class: type[Opening] = Opening
@@ -76,24 +74,24 @@ class StreamedCall(Attempts):
     """What is done to each chunk after the commit; None: it flows straight through."""
 
     def _new_gate(self) -> Opening:
+        self._failed = False  # whether this attempt has ended in an exception
         return self.opening_class(self.policy.max_held_bytes)
 
+    def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
+        """Take an exception; False: it is to be raised."""
+        self._failed = super().catches(error, without_chunks=self.gate.nothing_came)
+        return self._failed
+
     def ended(self) -> Iterable[Any] | None:
-        """Take the end, the commit or the bound; the chunks and tokens that go out, or None."""
+        """Take the end, the commit or the bound; give what goes out first, or None."""
         gate = self.gate
-        if not gate.committed:
+        if not (gate.committed or self._failed):
             verdict = gate.end()
             if not verdict.is_answer:
-                return self._rejected(self.reject(verdict, gate.message()))
-        return gate.release(self.account_of_retries())
-
-    def failed(self, error: Exception) -> Iterable[Any] | None:
-        """Take an exception; what `ended` gives. Raises it if it is not to be retried."""
-        return self._rejected(self.fail(error, without_chunks=self.gate.nothing_came))
-
-    def _rejected(self, retry: bool) -> Iterable[Any] | None:
-        gate = self.gate
-        if retry:
+                self.reject(verdict, gate.message())
+        if gate.committed:
+            return gate.release(self.account_of_retries())
+        if not self.exhausted:
             gate.drop()
             return None
         message = self.stand_in()

@@ -7,7 +7,6 @@ Each makes an attempt, and lets it out or waits and tries again. What is to be d
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,6 @@ from langchain_retrying.policy import RetryPolicy
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-logger = logging.getLogger("langchain_retrying")
 
 
 class RetryingChatModel(Facade):
@@ -74,12 +71,12 @@ class RetryingChatModel(Facade):
         while True:
             try:
                 result = _send(self.inner_model._generate, call, stop, run_manager)
-            except Exception as error:  # judged; all but blanks in disguise go through
-                accepted = call.failed(error)
-            else:
-                accepted = call.ended(result)
+            except Exception as error:
+                if not call.catches(error):
+                    raise
+                result = None
+            accepted = call.ended(result)
             if accepted is not None:
-                _log_exhaustion(call)
                 for token in call.gate.release():
                     token.send()
                 return accepted
@@ -93,12 +90,12 @@ class RetryingChatModel(Facade):
         while True:
             try:
                 result = await _send(self.inner_model._agenerate, call, stop, run_manager)
-            except Exception as error:  # as above
-                accepted = call.failed(error)
-            else:
-                accepted = call.ended(result)
+            except Exception as error:
+                if not call.catches(error):
+                    raise
+                result = None
+            accepted = call.ended(result)
             if accepted is not None:
-                _log_exhaustion(call)
                 for token in call.gate.release():
                     await _awaited(token.send())
                 return accepted
@@ -122,18 +119,18 @@ class RetryingChatModel(Facade):
         self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
     ) -> Iterator[Any]:
         while True:
-            chunks = iter(_send(method, call, stop, run_manager))
+            chunks: Any = ()
             try:
                 try:
+                    chunks = iter(_send(method, call, stop, run_manager))
                     for chunk in chunks:
                         if call.gate.add(chunk):
                             break
-                except Exception as error:  # as above
-                    opening = call.failed(error)
-                else:
-                    opening = call.ended()
+                except Exception as error:
+                    if not call.catches(error):
+                        raise
+                opening = call.ended()
                 if opening is not None:
-                    _log_exhaustion(call)
                     for item in opening:
                         if isinstance(item, Token):
                             item.send()
@@ -151,18 +148,18 @@ class RetryingChatModel(Facade):
         self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
     ) -> AsyncIterator[Any]:
         while True:
-            chunks = aiter(_send(method, call, stop, run_manager))
+            chunks: Any = ()
             try:
                 try:
+                    chunks = aiter(_send(method, call, stop, run_manager))
                     async for chunk in chunks:
                         if call.gate.add(chunk):
                             break
-                except Exception as error:  # as above
-                    opening = call.failed(error)
-                else:
-                    opening = call.ended()
+                except Exception as error:
+                    if not call.catches(error):
+                        raise
+                opening = call.ended()
                 if opening is not None:
-                    _log_exhaustion(call)
                     for item in opening:
                         if isinstance(item, Token):
                             await _awaited(item.send())
@@ -174,7 +171,7 @@ class RetryingChatModel(Facade):
                             yield chunk if amend is None else amend(chunk)
                     return
             finally:
-                await _awaited(_close(chunks))
+                await _aclose(chunks)
             await self._before_async_retry(call, run_manager or run_manager_of_stream(self))
 
     def _generate_with_cache(
@@ -210,8 +207,7 @@ class RetryingChatModel(Facade):
         }
 
     def _before_retry(self, call: Attempts, run_manager: Any) -> None:
-        """Tell of the retry, wait, and take the inner model's rate limit for one more request."""
-        _log_retry(call)
+        """Report the retry, wait, and take the inner model's rate limit for one more request."""
         if run_manager is not None:
             run_manager.on_retry(call.retry_state)
         if call.seconds > 0:
@@ -222,7 +218,6 @@ class RetryingChatModel(Facade):
 
     async def _before_async_retry(self, call: Attempts, run_manager: Any) -> None:
         """As `_before_retry`."""
-        _log_retry(call)
         if run_manager is not None:
             await run_manager.on_retry(call.retry_state)
         if call.seconds > 0:
@@ -265,34 +260,18 @@ def _takes_run_manager(function: Callable[..., Any]) -> bool:
     return "run_manager" in inspect.signature(function).parameters
 
 
-def _close(iterator: Any) -> Any:
-    """Close a generator; what comes back from an async one is to be awaited."""
-    close = getattr(iterator, "close", None) or getattr(iterator, "aclose", None)
-    return close() if close is not None else None
+def _close(iterator: Any) -> None:
+    close = getattr(iterator, "close", None)
+    if close is not None:
+        close()
+
+
+async def _aclose(iterator: Any) -> None:
+    close = getattr(iterator, "aclose", None)
+    if close is not None:
+        await close()
 
 
 async def _awaited(result: Any) -> None:
-    if result is not None:
+    if inspect.isawaitable(result):
         await result
-
-
-def _log_retry(call: Attempts) -> None:
-    outcome = call.retry_state.outcome if call.retry_state is not None else None
-    error = outcome.exception() if outcome is not None else None
-    what = (
-        f"{call.error.kind.value} reply, finish reason {call.error.finish_reasons[-1] or 'none'}"
-        if error is call.error and call.error is not None
-        else type(error).__name__
-    )
-    logger.warning(
-        "%s in attempt %d of %s: trying again in %.2f s",
-        what,
-        call.attempt_number,
-        call.model_name,
-        call.seconds,
-    )
-
-
-def _log_exhaustion(call: Attempts) -> None:
-    if call.exhausted:
-        logger.warning("%s", call.error)

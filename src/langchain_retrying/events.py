@@ -96,7 +96,7 @@ class EventOpening(Opening):
         if kind == "text-delta":
             return {"type": "text", "text": delta.get("text")}
         if kind == "reasoning-delta":
-            return {"type": "reasoning"}
+            return {"type": "reasoning", "reasoning": delta.get("reasoning")}
         fields = delta.get("fields", {}) if kind == "block-delta" else delta
         # A part of a block is what the block is, unless it says otherwise.
         return {**fields, "type": fields.get("type") or self._block_types.get(event.get("index"))}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from collections.abc import Callable
-from functools import lru_cache
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.configurable import RunnableConfigurableFields
@@ -37,26 +38,33 @@ _SLOTS = ("_Facade__inner_model", "_Facade__retry_policy")
 DEFAULT_POLICY = RetryPolicy()
 
 
-class hook(property):  # noqa: N801 -- a decorator, named as Python's own
-    """A generation hook of the wrapper.
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-    As a data descriptor it is found before a method patched onto the inner model, whose
-    attributes the wrapper shares; the patched one is called as part of an attempt. (pydantic takes
-    properties for what they are, and would make another object a private attribute.)
+
+class _Hook(property):
+    """A method that is found before one of its name patched onto the inner model.
+
+    The wrapper shares the inner model's attributes, and an attribute of an instance hides a plain
+    method of its class, but not a data descriptor; the patched method is called as part of an
+    attempt. (pydantic takes properties for what they are, and would make another descriptor a
+    private attribute.)
     """
 
     fget: Callable[..., Any]
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        # LangChain inspects the signature at each call; one that is there already saves 25 µs.
-        function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]  # PEP 362
-        super().__init__(function)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self.fget if instance is None else MethodType(self.fget, instance)
 
 
-class Facade(BaseChatModel):
+def hook(method: Method) -> Method:
+    """Make a method a generation hook of the wrapper."""
+    # LangChain inspects the signature at each call; one that is there already saves 25 µs.
+    method.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # PEP 362
+    descriptor: Any = _Hook(method)
+    return descriptor  # type: ignore[no-any-return]  # on an instance it is the method
+
+
+class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner class's hash
     """A chat model that is another one, but for what subclasses override."""
 
     # In slots, under mangled names: nothing of the wrapper's shadows a field of the inner model.
@@ -141,6 +149,10 @@ class Facade(BaseChatModel):
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self._refacing(copy.deepcopy(self.inner_model, memo))
 
+    def copy(self, **kwargs: Any) -> Self:  # pydantic's, deprecated
+        """As the inner model's; pydantic's own would make a wrapper of nothing."""
+        return self._refacing(self.inner_model.copy(**kwargs))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _facing, (self._base(), self.inner_model, self.retry_policy)
 
@@ -157,6 +169,11 @@ class Facade(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return self.inner_model._llm_type
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Facade) and self.retry_policy != other.retry_policy:
+            return False
+        return super().__eq__(other)
 
     def __repr__(self) -> str:
         return f"{self._base().__name__}({self.inner_model!r}, {self.retry_policy!r})"
@@ -188,9 +205,24 @@ class _ConfigurableFacade(RunnableConfigurableFields[Any, Any]):
 _BASE = "__langchain_retrying_base__"  # a name that pydantic leaves alone
 
 
-@lru_cache(maxsize=256)
+# Weak, so that classes made inside functions are freed with their last wrapper.
+_derived_classes: WeakValueDictionary[tuple[type, type], Any] = WeakValueDictionary()
+_deriving = threading.Lock()
+
+
 def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
-    """The class of wrappers of class `base` around models of class `inner_class`."""
+    """The one class of wrappers of class `base` around models of class `inner_class`."""
+    derived = _derived_classes.get((base, inner_class))
+    if derived is None:
+        with _deriving:
+            derived = _derived_classes.get((base, inner_class))
+            if derived is None:
+                derived = _derive(base, inner_class)
+                _derived_classes[base, inner_class] = derived
+    return derived
+
+
+def _derive(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
     if issubclass(inner_class, base):
         return inner_class
     namespace: dict[str, Any] = {
@@ -198,6 +230,7 @@ def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
         "__module__": inner_class.__module__,
         "__qualname__": inner_class.__qualname__,
         "__doc__": inner_class.__doc__,
+        "__hash__": inner_class.__hash__,
     }
     # LangChain asks the class whether a model can stream, and in which ways.
     if inner_class._stream is BaseChatModel._stream:
@@ -209,8 +242,22 @@ def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
         for name, optional in base._optional_hooks().items()
         if getattr(inner_class, name, None) is not None
     }
+    if inner_class.model_config.get("validate_assignment"):
+        namespace["__getattribute__"] = _get_from_replaced_state
     metaclass: Any = type(inner_class)
-    return metaclass(inner_class.__name__, (base, inner_class), namespace)
+    try:
+        return metaclass(inner_class.__name__, (base, inner_class), namespace)
+    except TypeError as error:
+        raise TypeError(f"{inner_class.__name__} can't be wrapped: {error}") from error
+
+
+def _get_from_replaced_state(facade: Any, name: str) -> Any:
+    """Look an attribute up where pydantic replaces the whole state with each assignment."""
+    inner_model = object.__getattribute__(facade, _SLOTS[0])
+    state = object.__getattribute__(inner_model, "__dict__")
+    if object.__getattribute__(facade, "__dict__") is not state:
+        Facade._share_state(facade, inner_model)
+    return object.__getattribute__(facade, name)
 
 
 def _facing(base: type[Facade], inner_model: BaseChatModel, policy: RetryPolicy) -> Facade:

@@ -24,14 +24,15 @@ _RUN = 64
 class Opening:
     """The first chunks of one streamed attempt, and the tokens it reported meanwhile, in order."""
 
-    __slots__ = ("_bytes_left", "_chunks", "_held", "_judge", "committed")
+    __slots__ = ("_bytes_left", "_held", "_judge", "_run", "_run_type", "committed")
 
     def __init__(self, max_held_bytes: int) -> None:
         self.committed = False
         """Whether the reply is known to be an answer, so that it may flow."""
         self._judge: ReplyJudge | None = None  # none is needed for text at once
         self._held: list[Any] = []
-        self._chunks = 0  # at the end of `_held`, not yet merged
+        self._run = 0  # chunks at the end of `_held` that are not yet merged
+        self._run_type: type | None = None  # of their content
         self._bytes_left = max_held_bytes
 
     def add(self, chunk: Any) -> bool:
@@ -51,11 +52,22 @@ class Opening:
             self._held.append(item)
             self.committed = True
             return True
-        if merge and self._chunks >= _RUN:
-            self._merge_run()
+        content = message.content
+        if merge:
+            # Text and blocks do not add up the same in any order, so a run is of one of them.
+            if type(content) is not self._run_type:
+                self._run_type = type(content)
+                self._run = 0
+            elif self._run >= _RUN:
+                self._merge_run()
         self._held.append(item)
-        self._chunks += 1
-        self._bytes_left -= _size(message.content) + _size(message.additional_kwargs)
+        self._run += 1
+        self._bytes_left -= (
+            1  # nothing at all, for ever, must come to an end too
+            + _size(content)
+            + _size(message.additional_kwargs)
+            + _size(said.generation_info)
+        )
         return self._bytes_left < 0
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -63,7 +75,7 @@ class Opening:
         if self.committed:
             return (token,)
         self._held.append(token)
-        self._chunks = 0  # a run ends at a token
+        self._run = 0  # a run ends at a token
         return ()
 
     def end(self) -> Verdict:
@@ -87,7 +99,7 @@ class Opening:
     def drop(self) -> None:
         """Forget all that was held, before the next attempt brings more."""
         self._held.clear()
-        self._chunks = 0
+        self._run = 0
 
     @property
     def nothing_came(self) -> bool:
@@ -115,17 +127,15 @@ class Opening:
         return message
 
     def _merge_run(self) -> None:
-        run = [
-            item for item in self._held[-self._chunks :] if isinstance(item, ChatGenerationChunk)
-        ]
-        self._held[-self._chunks :] = [_merge(run)]
-        self._chunks = 0
+        run = [item for item in self._held[-self._run :] if isinstance(item, ChatGenerationChunk)]
+        self._held[-self._run :] = [_merge(run)]
+        self._run = 0
 
 
 class HeldTokens:
     """The tokens of one attempt that is not streamed, until what they say shows an answer."""
 
-    __slots__ = ("_held", "_judge", "committed")
+    __slots__ = ("_held", "_judge", "_run", "_run_type", "committed")
 
     def __init__(self) -> None:
         self.committed = False
@@ -164,9 +174,16 @@ def chunk_of(message: AIMessage) -> ChatGenerationChunk:
         for name in ("content", "additional_kwargs", "response_metadata", "id", "name")
     }
     tool_call_chunks: list[Any] = [
-        {**call, "args": json.dumps(call["args"]), "index": index, "type": "tool_call_chunk"}
+        {**call, "args": json.dumps(call["args"], default=str), "index": index}
         for index, call in enumerate(message.tool_calls)
     ]
+    tool_call_chunks += [
+        {**call, "index": len(tool_call_chunks) + index}
+        for index, call in enumerate(message.invalid_tool_calls)
+    ]
+    for call in tool_call_chunks:
+        call["type"] = "tool_call_chunk"
+        call.pop("error", None)
     return ChatGenerationChunk(
         message=AIMessageChunk(
             **fields, usage_metadata=message.usage_metadata, tool_call_chunks=tool_call_chunks

@@ -48,9 +48,10 @@ class RetryPolicy:
             is returned as it came. `"raise"`: `EmptyCompletionError`. Any other text stands in
             for the reply, with its id, usage and metadata. An `AIMessage` is returned in its
             place; so is what a callable makes of the `EmptyCompletionError`.
-        max_held_bytes: How much of a stream, counted in characters of text and reasoning, is held
-            while nothing usable has come, at least 1. At the bound the attempt is closed and
-            counts as empty. The default, 2**20, is more than the largest output of any model.
+        max_held_bytes: How much of a stream is held while nothing usable has come, counted in
+            characters of text and reasoning and one for each chunk; at least 1. At the bound the
+            attempt is closed and counts as empty. The default, 2**20, is more than the largest
+            output of any model.
 
     Raises:
         TypeError: An argument is of a kind that can't be used.
@@ -69,9 +70,9 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         _check_int("max_retries", self.max_retries, at_least=0)
         _check_int("max_held_bytes", self.max_held_bytes, at_least=1)
-        _check_strategy("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
-        _check_strategy("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
-        _check_strategy(
+        _check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
+        _check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
+        _check_callable(
             "retry",
             self.retry,
             "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
@@ -132,10 +133,6 @@ def _check_callable(name: str, value: Any, wanted: str) -> None:
         raise TypeError(f"{name} must be {wanted}, not the class {value.__name__}: call it")
     if not callable(value):
         raise TypeError(f"{name} must be {wanted} or None, not {type(value).__name__}")
-
-
-def _check_strategy(name: str, value: Any, wanted: str) -> None:
-    _check_callable(name, value, wanted)
     call = value if inspect.isfunction(value) else getattr(value, "__call__", None)  # noqa: B004 -- the method is wanted, not whether there is one
     if inspect.iscoroutinefunction(call):
         raise TypeError(f"{name} must not be async: one policy serves sync and async calls")

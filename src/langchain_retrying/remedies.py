@@ -67,6 +67,8 @@ class Nudge:
         if nudge is None:
             return request
         message = HumanMessage(content=nudge) if isinstance(nudge, str) else nudge
+        if not isinstance(message, BaseMessage):
+            raise TypeError(f"nudge must return a text, a message or None, not {message!r:.40}")
         return replace(request, messages=[*request.messages, message])
 
 

@@ -60,6 +60,7 @@ _SERVER_TOOL_BLOCKS = frozenset(
         "input_json_delta",  # arguments of a tool announced by a block before it
     }
 )
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"  # Hangul fillers, letters to Unicode, show nothing
 _TEXT_BLOCKS = frozenset({"text", "output_text"})
 # Keys of a typeless block that are bookkeeping, not output.
 _BLOCK_BOOKKEEPING = frozenset({"type", "index", "id", "extras", "signature", "annotations"})
@@ -262,7 +263,12 @@ def is_plain_text(content: Any) -> bool:
 
     That is the commonest answer, and told in a fraction of a microsecond.
     """
-    return type(content) is str and content[:1].isalnum() and "<" not in content
+    return (
+        type(content) is str
+        and content[:1].isalnum()
+        and "<" not in content
+        and content[0] not in _BLANK_LETTERS
+    )
 
 
 def _has_tool_call(message: Any) -> bool:

@@ -27,39 +27,43 @@ class VisibleText:
     of it than an unfinished tag.
     """
 
-    __slots__ = ("_in_tag", "_pending", "saw_reasoning", "visible")
+    __slots__ = ("_in_tag", "_opened", "_pending", "saw_reasoning", "visible")
 
     def __init__(self, *, visible: bool = False) -> None:
         self.visible = visible
         """Whether what has come so far shows anything."""
         self.saw_reasoning = False
         self._in_tag = False
+        self._opened = False  # whether there has been an opening tag
         self._pending = ""  # what may yet turn out to be a tag
 
     def add(self, text: str) -> bool:
         """Take the next piece; gives `visible`."""
         text, self._pending = self._pending + text, ""
-        while (tag := _TAG.search(text)) is not None:
+        position = 0
+        while (tag := _TAG.search(text, position)) is not None:
             closing = bool(tag[1])
             if not self._in_tag:
-                # A closing tag alone says that all before it was reasoning: some chat templates
-                # put the opening one into the prompt.
-                self.visible = not closing and self._shows(text[: tag.start()])
+                self._look(text, position, tag.start())
+            if closing and not self._opened:
+                # All before it was reasoning: some chat templates open the tag in the prompt.
+                self.visible = False
+            self._opened = self._opened or not closing
             self.saw_reasoning = True
             self._in_tag = not closing
-            text = text[tag.end() :]
-        unfinished = _unfinished_tag(text)
+            position = tag.end()
+        unfinished = max(position, _unfinished_tag(text))
         self._pending = text[unfinished:]
         if not self._in_tag:
-            self.visible = self._shows(text[:unfinished])
+            self._look(text, position, unfinished)
         return self.visible
 
     def at_end(self) -> bool:
         """Give `visible`, now that no more text follows to finish a tag."""
         return self.visible or (bool(self._pending) and not self._in_tag)
 
-    def _shows(self, text: str) -> bool:
-        return self.visible or _VISIBLE.search(text) is not None
+    def _look(self, text: str, start: int, end: int) -> None:
+        self.visible = self.visible or _VISIBLE.search(text, start, end) is not None
 
 
 def _unfinished_tag(text: str) -> int:

@@ -1,0 +1,83 @@
+"""A call that is over keeps nothing alive: no prompt, no reply, without the garbage collector."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import weakref
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from tenacity import retry_if_exception_type
+
+from conftest import ask
+from langchain_retrying import RetryingChatModel, RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+
+
+class Forgetful(ScriptedChatModel):
+    """Does not record what it is sent."""
+
+    def _next(self, messages, stop, kwargs, *, streamed):
+        reply = super()._next([], stop, {}, streamed=streamed)
+        if reply == ("time out",):
+            raise TimeoutError
+        return reply
+
+
+CASES = {
+    "an answer": (["Hello"], RetryPolicy()),
+    "a blank, then an answer": (["", "Hello"], RetryPolicy()),
+    "returned empty": ([" "] * 3, RetryPolicy(wait=None)),
+    "a text in its place": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="Sorry.")),
+    "raised": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="raise")),
+    "an exception": (["time out"], RetryPolicy()),
+    "an exception in a retry": ([" ", "time out"], RetryPolicy()),
+    "an exception, retried": (
+        ["time out", "Hello"],
+        RetryPolicy(retry=retry_if_exception_type(TimeoutError)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_prompt_is_freed_with_the_call(way, case):
+    script, policy = CASES[case]
+    model = RetryingChatModel(Forgetful(script), policy)
+    asyncio.run(asyncio.sleep(0))
+
+    def call():
+        prompt = HumanMessage("Hi")
+        reference = weakref.ref(prompt)
+        with contextlib.suppress(Exception):
+            ask(way, model, [prompt])
+        return reference
+
+    gc.collect()
+    gc.disable()
+    try:
+        reference = call()
+        if way.startswith("a"):
+            gc.collect(0)  # asyncio's own, of the loop that has been closed
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+def test_a_rejected_reply_is_freed_before_the_answer_is_there(way):
+    alive = []
+
+    class Watching(ScriptedChatModel):
+        pass
+
+    references = []
+
+    def reply(messages):
+        alive.append(sum(reference() is not None for reference in references))
+        message = AIMessage(" " * (len(alive) < 4))
+        references.append(weakref.ref(message))
+        return message if len(alive) < 4 else AIMessage("Hello")
+
+    ask(way, RetryingChatModel(Watching(reply), RetryPolicy(max_retries=5, wait=None)))
+    assert max(alive) <= 1
