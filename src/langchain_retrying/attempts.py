@@ -6,7 +6,6 @@ first attempt has been rejected, so a call that is answered at once costs none.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -250,8 +249,6 @@ def with_account(message: Message, account: dict[str, Any]) -> Message:
 
 def describe(model: BaseChatModel) -> str:
     """A model's class and name, for people."""
-    name = None
-    with contextlib.suppress(Exception):  # a property may raise what it likes
-        name = getattr(model, "model_name", None) or getattr(model, "model", None)
+    name = getattr(model, "model_name", None) or getattr(model, "model", None)
     kind = type(model).__name__
     return f"{kind} {name}" if isinstance(name, str) else kind

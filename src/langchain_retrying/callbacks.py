@@ -21,10 +21,17 @@ def run_manager_of_stream(model: Any) -> Any:
     while frame is not None:
         if frame.f_globals.get("__name__") == chat_models.__name__:
             variables = frame.f_locals
-            if variables.get("self") is model and "run_manager" in variables:
+            if "run_manager" in variables and _is_around(variables.get("self"), model):
                 return variables["run_manager"]
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return None
+
+
+def _is_around(model: Any, inner: Any) -> bool:
+    """Whether `model` is `inner` or wraps it."""
+    while model is not inner and isinstance(model, type(inner)):
+        model = getattr(model, "inner_model", None)
+    return model is inner
 
 
 class Token:

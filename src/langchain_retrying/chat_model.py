@@ -60,8 +60,20 @@ class RetryingChatModel(Facade):
 
     """
 
-    def __init__(self, inner_model: BaseChatModel, policy: RetryPolicy = DEFAULT_POLICY) -> None:
-        """Do nothing: `__new__` has built the wrapper, and the inner model's fields are set."""
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, inner_model: BaseChatModel, policy: RetryPolicy = DEFAULT_POLICY
+        ) -> None: ...
+    else:
+
+        def __init__(
+            self,
+            inner_model: BaseChatModel | None = None,
+            policy: RetryPolicy = DEFAULT_POLICY,
+            **fields: Any,
+        ) -> None:
+            """Do nothing: `__new__` has built the wrapper, and the inner model's fields are set."""
 
     @hook
     def _generate(

@@ -80,6 +80,9 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
                 f"policy must be a RetryPolicy, not {type(policy).__name__}: "
                 f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
             )
+        if inner_model is None and kwargs and cls is not cls._base():
+            # `type(model)(**fields)` of a wrapped model, as code may write that knows the bare one.
+            inner_model = cls.__bases__[1](**kwargs)
         if isinstance(inner_model, BaseChatModel):
             return cls._facing(inner_model, policy)
         wrapped: Self = wrap_inside(

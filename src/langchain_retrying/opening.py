@@ -122,8 +122,10 @@ class Opening:
             return AIMessage(content="")
         merged = _merge(chunks)
         message = message_chunk_to_message(merged.message)
-        assert isinstance(message, AIMessage)
-        message.response_metadata = {**(merged.generation_info or {}), **message.response_metadata}
+        metadata = {**(merged.generation_info or {}), **message.response_metadata}
+        if not isinstance(message, AIMessage):
+            return AIMessage(content=message.content, response_metadata=metadata)
+        message.response_metadata = metadata
         return message
 
     def _merge_run(self) -> None:
