@@ -259,7 +259,10 @@ def _astream_events(
 
 def _send(method: Callable[..., Any], call: Attempts, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
-    if run_manager is None or not _takes_run_manager(getattr(method, "__func__", method)):
+    # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
+    if run_manager is None or (
+        isinstance(call, WholeCall) and not _takes_run_manager(getattr(method, "__func__", method))
+    ):
         return method([*call.messages], stop=stop, **call.kwargs)
     if run_manager.handlers:
         run_manager = gated(run_manager, call.gate)
@@ -268,7 +271,7 @@ def _send(method: Callable[..., Any], call: Attempts, stop: Any, run_manager: An
 
 @lru_cache(maxsize=256)
 def _takes_run_manager(function: Callable[..., Any]) -> bool:
-    """Whether a model's own hook has the parameter; LangChain does not ask for it."""
+    """Whether the parameter is there, and not only `**kwargs`."""
     return "run_manager" in inspect.signature(function).parameters
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
@@ -170,6 +170,14 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
     # --- identity ---
 
     @property
+    def _identifying_params(self) -> Mapping[str, Any]:
+        return self.inner_model._identifying_params
+
+    @property
+    def _serialized(self) -> dict[str, Any]:  # cached by the inner model
+        return self.inner_model._serialized
+
+    @property
     def _llm_type(self) -> str:
         return self.inner_model._llm_type
 
@@ -189,7 +197,7 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
         return _ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
 
 
-class _ConfigurableFacade(RunnableConfigurableFields[Any, Any]):
+class _ConfigurableFacade(RunnableConfigurableFields):  # type: ignore[type-arg]  # with arguments pydantic would build the default anew
     """Configurable fields of a wrapped model."""
 
     @classmethod

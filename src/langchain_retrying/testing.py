@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable  # LangChain evaluates `bind_tools`' annotations
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
@@ -25,7 +26,6 @@ from langchain_retrying import waiting
 from langchain_retrying.opening import chunk_of
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import Runnable
     from typing_extensions import Self
 
 Piece = str | AIMessageChunk | BaseException
