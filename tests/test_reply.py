@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from langchain_retrying import ReplyKind, is_empty_ai_message, judge
-from langchain_retrying.reply import ReplyJudge, Verdict, examine
+from langchain_retrying.finish_reasons import End, normalise
+from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, examine, is_plain_text
+from langchain_retrying.visible_text import VisibleText
 
 ANSWER, BLANK = ReplyKind.ANSWER, ReplyKind.BLANK
 TRUNCATED, BLOCKED, MALFORMED = ReplyKind.TRUNCATED, ReplyKind.BLOCKED, ReplyKind.MALFORMED
@@ -47,6 +49,11 @@ USABLE = [
     [{"type": "non_standard", "value": {"type": "some_future_block"}}],
     [{"type": "executable_code", "executable_code": "print(4)"}],
     [{"type": "mcp_approval_request", "name": "do"}],
+    [{"type": "output_text", "text": "Hello"}],
+    [{"type": "text", "text": 4}],
+    [{"text": 4}],
+    [{"index": 0, "some_future_key": 1}],
+    [{"type": 4}],
 ]
 NOT_USABLE = [
     "",
@@ -81,7 +88,24 @@ NOT_USABLE = [
     [{"type": "code_interpreter_call", "outputs": []}],
     [{"index": 0}],
     [{}],
+    [{"type": "text", "text": None}],
+    [{"type": "text"}],
+    [{"type": "output_text", "text": " "}],
+    [{"text": None}],
+    [{"type": None, "id": "a", "extras": {"a": 1}, "signature": "c2ln", "annotations": [1]}],
+    [{"type": "non_standard"}],
+    [{"some_future_key": None}],
 ]
+
+
+def test_kinds_are_told_in_metadata_by_these_words():
+    assert [kind.value for kind in ReplyKind] == [
+        "answer",
+        "blank",
+        "truncated",
+        "blocked",
+        "malformed",
+    ]
 
 
 @pytest.mark.parametrize("content", USABLE, ids=repr)
@@ -115,10 +139,90 @@ def test_content_without_use_is_empty(content):
         ({"additional_kwargs": {"reasoning_content": "Hm"}}, BLANK),
         ({"additional_kwargs": {"reasoning": {"summary": []}, "reasoning_details": [{}]}}, BLANK),
         ({"additional_kwargs": {"token_count": {"input_tokens": 3}}}, BLANK),
+        ({"additional_kwargs": {"refusal": None, "audio": {"id": "a"}}}, ANSWER),
+        ({"additional_kwargs": {"token_count": {"a": 3}, "audio": {"id": "a"}}}, ANSWER),
+        ({"additional_kwargs": {"tool_outputs": {"a": 1}}}, ANSWER),
     ],
 )
 def test_what_stands_beside_the_content(fields, kind):
     assert judge(AIMessage(content="", **fields)) is kind
+
+
+@pytest.mark.parametrize("field", ["tool_call_chunks", "tool_calls", "invalid_tool_calls"])
+def test_each_field_that_holds_tool_calls_counts_in_a_chunk(field):
+    chunk = AIMessageChunk("").model_copy(update={field: [{"name": "f"}]})
+    assert examine(chunk) == Verdict(ANSWER, seen=frozenset({"tool calls"}))
+
+
+@pytest.mark.parametrize(
+    "kind", ["thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought"]
+)
+def test_a_block_of_reasoning_with_its_type_or_without(kind):
+    for block in ({"type": kind, "a": 1}, {kind: "Hm"}):
+        assert examine(AIMessage([block])).seen == {"reasoning"}
+        assert judge(AIMessage([block])) is BLANK
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "server_tool_use",
+        "server_tool_call",
+        "server_tool_call_chunk",
+        "server_tool_result",
+        "mcp_tool_use",
+        "mcp_tool_result",
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "input_json_delta",
+        "some_future_tool_result",
+    ],
+)
+def test_a_block_of_a_tool_that_runs_at_the_provider_is_no_answer(kind):
+    verdict = examine(AIMessage([{"type": kind, "a": 1}]))
+    assert verdict == Verdict(BLANK, seen=frozenset({"server tools"}))
+
+
+@pytest.mark.parametrize(
+    "key", ["reasoning_content", "reasoning", "reasoning_details", "thinking", "thought"]
+)
+def test_reasoning_beside_the_content(key):
+    verdict = examine(AIMessage("", additional_kwargs={key: "Hm"}))
+    assert verdict == Verdict(BLANK, seen=frozenset({"reasoning"}))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "signature",
+        "thought_signature",
+        "__gemini_function_call_thought_signatures__",
+        "__openai_function_call_ids__",
+        "role",
+        "name",
+        "id",
+        "index",
+        "usage",
+        "model_id",
+        "model_name",
+        "token_count",
+        "generation_id",
+        "response_id",
+        "finish_reason",
+        "stop_reason",
+        "stop_sequence",
+        "is_search_required",
+        "search_queries",
+        "search_results",
+        "documents",
+        "logprobs",
+    ],
+)
+def test_notes_about_a_reply_are_nothing_that_was_seen(key):
+    assert examine(AIMessage("", additional_kwargs={key: "a"})) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -186,6 +290,41 @@ def test_reasons_tell_the_kinds_of_empty_reply_apart(metadata, kind):
     assert judge(AIMessage(content="", response_metadata=metadata)) is kind
 
 
+@pytest.mark.parametrize("spelling", ["MAX_TOKENS", "max_tokens", "maxTokens", "Max tokens"])
+def test_a_reason_is_known_however_it_is_spelt(spelling):
+    assert normalise(spelling) is End.TRUNCATED
+    assert normalise("stop") is End.OTHER
+
+
+@pytest.mark.parametrize(
+    ("metadata", "verdict"),
+    [
+        ({"finish_reason": "tool_use", "stop_reason": "refusal"}, (MALFORMED, "tool_use")),
+        ({"finish_reason": "refusal", "stop_reason": "length"}, (BLOCKED, "refusal")),
+        ({"finish_reason": "SAFETY", "stop_reason": "refusal"}, (BLOCKED, "refusal")),
+        ({"finish_reason": "length", "stop_reason": "pause_turn"}, (TRUNCATED, "length")),
+        ({"finish_reason": "stop", "stop_reason": "pause_turn"}, (ANSWER, "pause_turn")),
+        ({"finish_reason": "stop", "status": "completed"}, (BLANK, "completed")),
+    ],
+    ids=repr,
+)
+def test_of_several_reasons_the_one_that_says_most_decides(metadata, verdict):
+    (key,) = [key for key, word in metadata.items() if word == verdict[1]]
+    assert examine(AIMessage("", response_metadata=metadata)) == Verdict(*verdict, key)
+
+
+def test_reasons_beside_the_message_count_too():
+    verdict = examine(AIMessage(""), {"finish_reason": "length"})
+    assert verdict == Verdict(TRUNCATED, "length", "finish_reason")
+
+
+def test_the_verdict_on_an_answer_tells_its_reason():
+    message = AIMessage("a", response_metadata={"stop_reason": "end_turn"})
+    assert examine(message) == Verdict(ANSWER, "end_turn", "stop_reason", frozenset({"text"}))
+    assert examine(message).is_answer
+    assert not NOTHING.is_answer
+
+
 def test_the_verdict_carries_its_evidence():
     message = AIMessage(
         content=[{"type": "thinking", "thinking": "Hm"}, {"type": "server_tool_use"}],
@@ -207,6 +346,9 @@ def test_the_verdict_carries_its_evidence():
         (AIMessage("<think>a</think>b"), {"text", "reasoning"}),
         (AIMessage([{"type": "image_url"}, {"type": "text", "text": "a"}]), {"image_url", "text"}),
         (AIMessage([{"x": 1}]), {"x"}),
+        (AIMessage([{"x": 1, "thinking": "a", "text": "b"}]), {"x", "reasoning", "text"}),
+        (SimpleNamespace(content=4, additional_kwargs={}, response_metadata={}), {"int"}),
+        (AIMessage([{"type": "non_standard", "value": {"type": "x"}}]), {"x"}),
         (AIMessage("", additional_kwargs={"refusal": "No.", "reasoning": "a"}), None),
         (AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]), {"tool calls"}),
     ],
@@ -236,8 +378,119 @@ def test_anything_of_the_shape_of_a_message_can_be_judged():
     assert judge(shape) is BLANK
     shape.content = {"type": "text", "text": "Hello"}
     assert judge(shape) is ANSWER
-    shape.content = 42
-    assert judge(shape) is ANSWER
+    for nothing in (0, [0], [None], [{"type": "non_standard", "value": 0}]):
+        shape.content = nothing
+        assert judge(shape) is BLANK
+    for something in (42, [42]):
+        shape.content = something
+        assert judge(shape) is ANSWER
+
+
+@pytest.mark.parametrize(
+    ("chunks", "usable"),
+    [
+        (["Hello", " "], [True, True]),
+        (["", " ", "a"], [False, False, True]),
+        ([" ", "Hello", ""], [False, True, True]),
+        (["Hello", "</think>", "a"], [True, False, True]),
+        (["<thi", "nk>a", "</think>", "b"], [False, False, False, True]),
+        ([[{"type": "thinking"}], [{"type": "image"}], ""], [False, True, True]),
+    ],
+    ids=repr,
+)
+def test_a_stream_may_flow_once_something_usable_has_come(chunks, usable):
+    judge_ = ReplyJudge()
+    assert [judge_.add(AIMessageChunk(content)) for content in chunks] == usable
+    judge_ = ReplyJudge()
+    assert [judge_.add_content(content) for content in chunks] == usable
+
+
+@pytest.mark.parametrize(
+    ("content", "plain"),
+    [
+        ("Hello there", True),
+        ("a.", True),
+        ("4", True),
+        ("", False),
+        (" a", False),
+        ("a<b", False),
+        ("a<", False),
+        (["a"], False),
+        (None, False),
+        *((f"{filler}a", False) for filler in "\u115f\u1160\u3164\uffa0"),
+    ],
+)
+def test_only_text_that_needs_no_closer_look_is_plain(content, plain):
+    assert is_plain_text(content) is plain
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        ("\x00", "\x1f"),
+        ("\x7f", "\x9f"),
+        ("\u00ad", "\u00ad"),
+        ("\u034f", "\u034f"),
+        ("\u061c", "\u061c"),
+        ("\u115f", "\u1160"),
+        ("\u17b4", "\u17b5"),
+        ("\u180b", "\u180f"),
+        ("\u200b", "\u200f"),
+        ("\u2028", "\u202e"),
+        ("\u2060", "\u206f"),
+        ("\u2800", "\u2800"),
+        ("\u3164", "\u3164"),
+        ("\ufe00", "\ufe0f"),
+        ("\ufeff", "\ufeff"),
+        ("\uffa0", "\uffa0"),
+        ("\ufff9", "\ufffb"),
+        ("\U000e0000", "\U000e0fff"),
+    ],
+    ids=ascii,
+)
+def test_characters_that_show_nothing_and_their_neighbours_that_do(first, last):
+    hidden = [chr(code) for code in range(ord(first), ord(last) + 1)]
+    assert not any(VisibleText().add(char) for char in hidden)
+    before, after = chr(max(0x21, ord(first) - 1)), chr(ord(last) + 1)
+    for neighbour in (before, after):
+        assert VisibleText().add(neighbour) is not neighbour.isspace()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "visible", "at_end"),
+    [
+        (["<", "b"], [False, True], True),
+        (["<"], [False], True),
+        (["a<"], [True], True),
+        (["<think>a<"], [False], False),
+        (["<think>", "</think", ">", "<"], [False] * 4, True),
+        (["a</reasoning", ">"], [True, False], False),
+        (["</reasoning", ">b"], [False, True], True),
+        (["a", "</think>"], [True, False], False),
+        (["a", "<think>", "</think>"], [True, True, True], True),
+        ([" <think>", "a</think> <think>b", "</think>"], [False] * 3, False),
+        (["<think>a</think>b", "</think>"], [True, True], True),
+        (["<", "<think>"], [False, True], True),
+        (["<<think", ">"], [True, True], True),
+        (["<THINK", "ING>a"], [False, False], False),
+        (["<think ", "a"], [True, True], True),
+    ],
+    ids=repr,
+)
+def test_a_tag_in_pieces(pieces, visible, at_end):
+    text = VisibleText()
+    assert [text.add(piece) for piece in pieces] == visible
+    assert text.at_end() is at_end
+
+
+@pytest.mark.parametrize(
+    ("text", "saw_reasoning"),
+    [("a", False), ("<thinks>", False), ("<think>", True), ("</think>", True), ("<thi", False)],
+)
+def test_a_tag_tells_of_reasoning(text, saw_reasoning):
+    seen = VisibleText()
+    seen.add(text)
+    assert seen.saw_reasoning is saw_reasoning
 
 
 def cut(text: str, cuts: list[int]) -> list[str]:
@@ -288,7 +541,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["type", "text", "thinking", "value", "reasoning", "x", "status"]),
+            st.sampled_from(
+                ["type", "text", "thinking", "value", "x", "status", "reason", "block_reason"]
+            ),
             inner,
             max_size=3,
         )
