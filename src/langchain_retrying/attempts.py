@@ -16,7 +16,7 @@ from tenacity import DoSleep, RetryCallState, Retrying, retry_always
 
 from langchain_retrying import waiting
 from langchain_retrying._compat import add_note
-from langchain_retrying.disguises import is_disguised_blank
+from langchain_retrying.disguises import is_disguised_blank, is_refusal
 from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.remedies import Request
@@ -38,6 +38,7 @@ class Attempts:
         "gate",
         "kwargs",
         "messages",
+        "nudge_refused",
         "policy",
         "rejected",
         "retry_state",
@@ -65,6 +66,8 @@ class Attempts:
         self.rejected: list[RejectedAttempt] = []
         self.error: EmptyCompletionError | None = None
         """The account of the attempts rejected so far."""
+        self.nudge_refused = False
+        """Whether the provider has refused a request for the message that was added to it."""
         self.exhausted = False
         """Whether the last attempt was rejected and none follows."""
         self.retry_state: RetryCallState | None = None
@@ -83,7 +86,9 @@ class Attempts:
         self.retry_state.prepare_for_next_attempt()
         self._attempt_began = waiting.monotonic()
         self.gate = self._new_gate()
-        if self.error is not None:
+        if self.nudge_refused:
+            self.messages, self.kwargs = self._original
+        elif self.error is not None:
             ladder = self.policy.ladders[self.error.kind]
             rung = min(self.error.attempts, len(ladder)) - 1
             request = ladder[rung](Request(*self._original), self.error)
@@ -120,7 +125,8 @@ class Attempts:
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception of the inner model; False: it is to be raised.
 
-        True: `reject` has taken it for a blank in disguise, or the policy has it retried.
+        True: `reject` has taken it for a blank in disguise, the nudge was refused, or the policy
+        has it retried.
 
         Args:
             error: The exception.
@@ -129,6 +135,14 @@ class Attempts:
         """
         if is_disguised_blank(error, without_chunks=without_chunks):
             self.reject(NOTHING, AIMessage(content=""))
+            return True
+        if self.messages is not self._original[0] and is_refusal(error):
+            # Some reject a user's turn after a tool's. Once more without, within the same bounds;
+            # where they are reached, the call ends as it would have without the nudge.
+            self.nudge_refused = True
+            self.exhausted = not self._goes_on(error, waiting.monotonic())
+            if not self.exhausted:
+                self._log_retry("Nudge refused")
             return True
         if self.policy.retry is not None and self._goes_on(error, waiting.monotonic()):
             self._log_retry(type(error).__name__)
@@ -170,6 +184,14 @@ class Attempts:
     def account_of_retries(self) -> dict[str, Any] | None:
         """`response_metadata["empty_retry"]`; None if the call made one attempt."""
         return self._account() if self.attempt_number > 1 else None
+
+    @property
+    def last_message(self) -> AIMessage:
+        """The last reply, for an exhausted call whose last attempt brought none, as it is told."""
+        assert self.error is not None
+        account = self.account_of_retries()
+        message = self.error.last_message
+        return message if account is None else with_account(message, account)
 
     @property
     def model_name(self) -> str:
@@ -219,6 +241,8 @@ class Attempts:
             return self.error.kind in self.policy.ladders
         if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
             return False  # LangGraph's way to interrupt a graph, though an Exception
+        if self.nudge_refused and self.messages is not self._original[0]:
+            return True
         return self.policy.retry is not None and self.policy.retry(state)
 
     def _log_retry(self, what: str) -> None:

@@ -51,7 +51,7 @@ class WholeCall(Attempts):
             self.gate.drop()
             return _result_of(message, result.llm_output)
         if not result.generations:  # LangChain would stumble over it
-            result = _result_of(AIMessage(content=""), result.llm_output)
+            return _result_of(self.last_message, result.llm_output)
         return self._accounted(result)
 
     def _accounted(self, result: ChatResult) -> ChatResult:
@@ -97,7 +97,8 @@ class StreamedCall(Attempts):
         message = self.stand_in()
         if message is not None:
             return gate.items_of(message)
-        gate.add_if_nothing_came()
+        if gate.nothing_came:
+            return gate.items_of(self.last_message)
         return gate.release(self.account_of_retries())
 
 

@@ -83,6 +83,7 @@ _DISGUISES = (
 )
 
 
+_INVALID_REQUEST = (400, 422)
 _HTTP_READERS = ("httpx", "httpx2", "google", "ollama")
 """Packages that parse a response's body as JSON."""
 
@@ -105,6 +106,17 @@ def is_disguised_blank(error: Exception, *, without_chunks: bool = True) -> bool
         and disguise.text.match(str(error)) is not None
         and (without_chunks or not disguise.only_without_chunks)
         for disguise in _DISGUISES
+    )
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether an exception of the inner model says that the provider found the request invalid."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore's
+        return response.get("ResponseMetadata", {}).get("HTTPStatusCode") in _INVALID_REQUEST
+    codes = (getattr(error, "status_code", None), getattr(error, "code", None))
+    return any(code in _INVALID_REQUEST for code in codes) or (
+        getattr(response, "status_code", None) in _INVALID_REQUEST
     )
 
 

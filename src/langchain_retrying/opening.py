@@ -106,11 +106,6 @@ class Opening:
         """Whether no chunk is held."""
         return all(isinstance(item, Token) for item in self._held)
 
-    def add_if_nothing_came(self) -> None:
-        """Make an empty stream one with an empty message, so that it is well formed."""
-        if self.nothing_came:
-            self._held.extend(self.items_of(AIMessage(content="")))
-
     def items_of(self, message: AIMessage) -> Iterable[Any]:
         """A whole message as a stream has it."""
         return (chunk_of(message),)

@@ -73,6 +73,7 @@ class Nudge:
 
 
 DEFAULT_NUDGE = Nudge()
+"""The wording that fits what happened."""
 
 
 def _wording(request: Request, error: EmptyCompletionError) -> str:

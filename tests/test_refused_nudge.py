@@ -1,0 +1,142 @@
+"""A provider that rejects a user's turn after a tool's, as Mistral does, still gets its retry."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from conftest import ask
+from langchain_retrying import RetryingChatModel, RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+from wire.clients import build
+from wire.server import WireServer, encode, good
+
+CALL = {"name": "lookup", "args": {}, "id": "call_1", "type": "tool_call"}
+AFTER_A_TOOL = [
+    HumanMessage("Hi"),
+    AIMessage("", tool_calls=[CALL]),
+    ToolMessage("42", tool_call_id="call_1"),
+]
+BLANK = {
+    "invoke": {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "model-a",
+        "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13},
+    },
+    "stream": [
+        {
+            "id": "1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "model-a",
+            "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": "stop"}],
+        },
+        "[DONE]",
+    ],
+}
+
+
+class StrictServer(WireServer):
+    """Answers 400 where a user speaks right after a tool."""
+
+    def _answer(self, request):
+        roles = [message["role"] for message in request.get_json()["messages"]]
+        if roles[-2:] == ["tool", "user"]:
+            self.refused += 1
+            response = super()._answer(request)
+            self.requests.pop()
+            response.status_code = 400
+            response.set_data(json.dumps({"message": "Expected last role Assistant"}))
+            response.content_type = "application/json"
+            return response
+        return super()._answer(request)
+
+    refused = 0
+
+
+@pytest.fixture
+def server():
+    with StrictServer() as server:
+        yield server
+
+
+def play(server, way, blanks: int) -> RetryingChatModel:
+    mode = "stream" if "stream" in way else "invoke"
+    replies = [encode("openai-chat", mode, BLANK[mode])] * blanks
+    server.play(*replies, good("openai-chat", mode))
+    return build({"class": "ChatOpenAI"}, server.url)
+
+
+def test_the_refused_request_is_made_again_without_the_nudge(server, way, caplog):
+    model = play(server, way, blanks=1)
+    with caplog.at_level(logging.WARNING):
+        reply = ask(way, RetryingChatModel(model), AFTER_A_TOOL)
+    assert reply.content == "Recovered."
+    assert (len(server.requests), server.refused) == (2, 1)
+    account = reply.response_metadata["empty_retry"]
+    assert (account["attempts"], len(account["rejected"])) == (3, 1)
+    assert "Nudge refused in attempt 2" in caplog.text
+
+
+def test_it_is_remembered_for_the_call(server, way):
+    model = play(server, way, blanks=2)
+    policy = RetryPolicy(max_retries=3, wait=None)
+    assert ask(way, RetryingChatModel(model, policy), AFTER_A_TOOL).content == "Recovered."
+    assert (len(server.requests), server.refused) == (3, 1)
+
+
+def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way):
+    model = play(server, way, blanks=1)
+    reply = ask(way, RetryingChatModel(model, RetryPolicy(max_retries=1)), AFTER_A_TOOL)
+    assert reply.content == ""
+    assert reply.response_metadata["finish_reason"] == "stop"
+    assert reply.response_metadata["empty_retry"]["attempts"] == 2
+    assert (len(server.requests), server.refused) == (1, 1)
+
+
+class RefusalError(Exception):
+    def __init__(self, **attributes):
+        super().__init__("refused")
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"status_code": 400},
+        {"status_code": 422},
+        {"code": 400},
+        {"response": SimpleNamespace(status_code=400)},
+        {"response": {"ResponseMetadata": {"HTTPStatusCode": 400}}},
+    ],
+    ids=["status_code", "422", "code", "response", "botocore"],
+)
+def test_a_refusal_is_known_by_its_status(way, attributes):
+    model = ScriptedChatModel(["", RefusalError(**attributes), "Hello."])
+    assert ask(way, RetryingChatModel(model)).content == "Hello."
+    first, nudged, last = (request.messages for request in model.requests)
+    assert len(nudged) == 2
+    assert last == first
+
+
+@pytest.mark.parametrize("attributes", [{}, {"status_code": 500}, {"response": {}}], ids=str)
+def test_other_errors_of_a_nudged_request_go_through(way, attributes):
+    model = ScriptedChatModel(["", RefusalError(**attributes), "never"])
+    with pytest.raises(RefusalError):
+        ask(way, RetryingChatModel(model))
+
+
+def test_a_refused_first_request_goes_through_and_so_does_a_silent_repeat(way):
+    for policy, script in (
+        (RetryPolicy(), [RefusalError(status_code=400), "never"]),
+        (RetryPolicy(nudge=None), ["", RefusalError(status_code=400), "never"]),
+    ):
+        with pytest.raises(RefusalError):
+            ask(way, RetryingChatModel(ScriptedChatModel(script), policy))
