@@ -56,7 +56,7 @@ class WholeCall(Attempts):
 
     def _accounted(self, result: ChatResult) -> ChatResult:
         account = self.account_of_retries()
-        if account is None:
+        if account is None or not result.generations:
             return result
         first, *rest = result.generations
         first = first.model_copy(update={"message": with_account(first.message, account)})

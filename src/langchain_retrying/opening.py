@@ -132,7 +132,7 @@ class Opening:
 class HeldTokens:
     """The tokens of one attempt that is not streamed, until what they say shows an answer."""
 
-    __slots__ = ("_held", "_judge", "_run", "_run_type", "committed")
+    __slots__ = ("_held", "_judge", "committed")
 
     def __init__(self) -> None:
         self.committed = False
