@@ -34,22 +34,23 @@ class End(Enum):
 _WORDS: tuple[tuple[End, re.Pattern[str]], ...] = (
     (
         End.MALFORMED,
-        re.compile("malformed|tooluse|toolcall|functioncall|toomanytool|invalidtool"),
+        re.compile("malformed|tooluse|(?<!max)toolcall|functioncall|toomanytool|invalidtool"),
     ),
     (
         End.BLOCKED,
         re.compile(
-            "filter|safety|refus|guardrail|block|prohibited|recitation|spii|sensitive"
-            "|toxic|moderation|policy|^(language)+$"
+            "filter|safety|unsafe|refus|guardrail|modelarmor|jailbreak|block|prohibited"
+            "|recitation|spii|sensitive|toxic|moderation|policy|^(language)+$"
         ),
     ),
     (
         End.TRUNCATED,
         re.compile(
-            "length|maxtoken|maxoutput|maxnewtoken|tokenlimit|contextwindow|^(incomplete)+$"
+            "length|maxtoken|maxoutput|maxnewtoken|maxtoolcall|tokenlimit|errorlimit"
+            "|contextwindow|budget|^(incomplete)+$"
         ),
     ),
-    (End.PAUSED, re.compile("(pauseturn|queued|inprogress)$")),
+    (End.PAUSED, re.compile("(pauseturn|queued|inprogress|requiresaction)$")),
 )
 _NOT_A_LETTER = re.compile("[^a-z]")
 

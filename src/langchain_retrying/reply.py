@@ -89,6 +89,7 @@ _BOOKKEEPING_KWARGS = frozenset(
         "finish_reason",
         "stop_reason",
         "stop_sequence",
+        "citations",
         "is_search_required",
         "search_queries",
         "search_results",
@@ -251,6 +252,8 @@ class ReplyJudge:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
             if key in _REASONING_KWARGS:
                 self._see(_REASONING)
+            elif key == "provider_specific_fields" and isinstance(value, Mapping):
+                self._add_kwargs(value)  # LiteLLM's
             elif key == "tool_outputs" and isinstance(value, list):
                 # Where langchain-openai's v0 format has server-side tools.
                 self.add_content(value)
