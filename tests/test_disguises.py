@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import types
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from conftest import ask
 from langchain_retrying import RetryingChatModel
+from langchain_retrying.disguises import is_disguised_blank, is_refusal
 from wire.clients import build
 from wire.server import _GOOD, WireServer, encode, good
 
@@ -103,3 +106,150 @@ def test_a_stream_torn_after_its_start_is_an_error_and_one_without_a_chunk_a_bla
     empty = encode("bedrock-converse", "stream", "")
     server.play(empty, good("bedrock-converse", "stream"))
     assert "Recovered." in str(ask("stream", model).content)
+
+
+def thrower(error):
+    raise error
+
+
+def throwing_generator(error):
+    yield from (thrower(error) for _ in (1,))
+
+
+def raised_in(module, function, error):
+    """The exception as a function of that name in that module raises it."""
+    code = thrower.__code__.replace(co_name=function)
+    try:
+        types.FunctionType(code, {} if module is None else {"__name__": module})(error)
+    except Exception as raised:
+        return raised
+
+
+NO_CHUNKS = "No generation chunks were returned"
+NULL = "'NoneType' object has no attribute 'model_dump'"
+NULL_CHOICES = "Received response with null value for `choices`."
+OPENAI = "langchain_openai.chat_models.base"
+DISGUISES = [
+    ("langchain_core.language_models.chat_models", "stream", ValueError(NO_CHUNKS)),
+    ("langchain_core.language_models.chat_models", "astream", ValueError(NO_CHUNKS)),
+    (
+        "langchain_core.language_models.chat_models",
+        "generate_from_stream",
+        ValueError("No generations found in stream."),
+    ),
+    (
+        "langchain_core.language_models.chat_models",
+        "agenerate_from_stream",
+        ValueError("No generations found in stream."),
+    ),
+    ("langchain_anthropic.chat_models", "_format_output", TypeError(NULL)),
+    (OPENAI, "_construct_lc_result_from_responses_api", TypeError(NULL)),
+    (OPENAI, "_convert_chunk_to_generation_chunk", AttributeError(NULL)),
+    (OPENAI, "_convert_delta_to_message_chunk", AttributeError(NULL)),
+    (OPENAI, "_convert_dict_to_message", AttributeError(NULL)),
+    (OPENAI, "_convert_responses_chunk_to_generation_chunk", AttributeError(NULL)),
+    (OPENAI, "_create_chat_result", TypeError(NULL)),
+    (OPENAI, "_create_chat_result", TypeError(NULL_CHOICES)),
+    ("openai.lib.streaming.chat._completions", "handle_chunk", TypeError(NULL)),
+    ("openai.lib._parsing._completions", "parse_chat_completion", TypeError(NULL)),
+    (
+        OPENAI,
+        "_create_chat_result",
+        ValueError("Unexpected response type from OpenAI API: got NoneType: None"),
+    ),
+    ("openai.lib.streaming.chat", "current_completion_snapshot", AssertionError()),
+    (
+        "langchain_ollama.chat_models",
+        "_chat_stream_with_aggregation",
+        ValueError("No data received from Ollama stream."),
+    ),
+    (
+        "langchain_ollama.chat_models",
+        "_achat_stream_with_aggregation",
+        ValueError("No data received from Ollama stream."),
+    ),
+    *(
+        (module, "json", json.JSONDecodeError("Expecting value", body, 0))
+        for module in ("httpx._models", "httpx2._models", "google.genai._api_client", "ollama")
+        for body in ("", " \n\n")
+    ),
+]
+TORN = ("langchain_aws.chat_models.bedrock_converse", "_stream", "Incomplete Bedrock response")
+
+
+@pytest.mark.parametrize(("module", "function", "error"), DISGUISES, ids=repr)
+@pytest.mark.parametrize("without_chunks", [True, False])
+def test_a_disguise_is_known_by_who_raised_what(module, function, error, without_chunks):
+    def is_blank(module, function, error):
+        raised = raised_in(module, function, error.with_traceback(None))
+        return is_disguised_blank(raised, without_chunks=without_chunks)
+
+    assert is_blank(module, function, error)
+    assert not is_blank("another_package", function, error)
+    if isinstance(error, json.JSONDecodeError):
+        assert not is_blank(module, function, json.JSONDecodeError("Expecting value", "<p>", 0))
+        return
+    assert not is_blank(module, "another_function", error)
+    assert not is_blank(module, function, RuntimeError(str(error)))
+    assert not is_blank(module, function, type(error)(f"Another text. {error}"))
+
+
+def test_a_torn_stream_is_a_blank_only_if_no_chunk_has_come():
+    *where, text = TORN
+    error = raised_in(*where, ConnectionError(f"{text} stream"))
+    assert is_disguised_blank(error)
+    assert is_disguised_blank(error, without_chunks=True)
+    assert not is_disguised_blank(error, without_chunks=False)
+
+
+def test_frames_of_comprehensions_and_of_the_json_module_raise_for_their_callers():
+    def through(module, function, error):
+        """Raised by a frame of that name which `httpx.json` has called."""
+        code = throwing_generator.__code__.replace(co_name="json")
+        call = types.FunctionType(thrower.__code__.replace(co_name=function), {"__name__": module})
+        try:
+            list(types.FunctionType(code, {"__name__": "httpx", "thrower": call})(error))
+        except Exception as raised:
+            return raised
+
+    for where, blank in (
+        (("json.decoder", "raw_decode"), True),
+        (("another_package", "<listcomp>"), True),
+        (("another_package", "f"), False),
+    ):
+        error = json.JSONDecodeError("Expecting value", "", 0)
+        assert is_disguised_blank(through(*where, error)) is blank
+
+
+def test_an_exception_raised_nowhere_is_no_blank():
+    assert not is_disguised_blank(ValueError(NO_CHUNKS))
+    nameless = raised_in(None, "stream", ValueError(NO_CHUNKS))
+    assert not is_disguised_blank(nameless)
+    assert not is_disguised_blank(json.JSONDecodeError("Expecting value", "", 0))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "refusal"),
+    [
+        *(
+            (attributes, status in (400, 422))
+            for status in (399, 400, 401, 421, 422, 423, 500)
+            for attributes in (
+                {"status_code": status},
+                {"code": status},
+                {"code": "invalid", "status_code": status},
+                {"response": types.SimpleNamespace(status_code=status)},
+                {"response": {"ResponseMetadata": {"HTTPStatusCode": status}}},
+            )
+        ),
+        ({}, False),
+        ({"response": {}}, False),
+        ({"response": {"ResponseMetadata": {}}}, False),
+        ({"response": object()}, False),
+    ],
+    ids=str,
+)
+def test_a_refusal_is_known_by_its_status(attributes, refusal):
+    error = Exception()
+    vars(error).update(attributes)
+    assert is_refusal(error) is refusal

@@ -863,7 +863,7 @@ async def test_cancelled_while_holding_the_inner_stream_is_closed():
             raise AssertionError("nothing usable has come")
 
     task = asyncio.create_task(read())
-    while "waits" not in model.journal:
+    while "waits" not in model.journal and not task.done():
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

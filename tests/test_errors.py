@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableLambda
 
 from conftest import ask
 from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
+from langchain_retrying.errors import RejectedAttempt
 from langchain_retrying.testing import ScriptedChatModel
 
 SECRET = "hunter2"  # noqa: S105 -- planted
@@ -39,13 +40,52 @@ def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
     )
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ReplyKind if kind is not ReplyKind.ANSWER])
-def test_each_kind_has_its_hint(kind):
-    reasons = {"blank": "stop", "truncated": "length", "blocked": "SAFETY", "malformed": "tool_use"}
-    reply = AIMessage(content="", response_metadata={"finish_reason": reasons[kind.value]})
-    error = raised(replies=[reply])
+@pytest.mark.parametrize(
+    ("reason", "kind", "hint"),
+    [
+        ("stop", ReplyKind.BLANK, "allow more retries or another nudge"),
+        ("length", ReplyKind.TRUNCATED, "raise the output token budget or lower the reasoning"),
+        ("SAFETY", ReplyKind.BLOCKED, "the provider withheld the reply; change the request"),
+        ("tool_use", ReplyKind.MALFORMED, "simplify the tools' schemas, or allow more retries"),
+    ],
+)
+def test_each_kind_has_its_hint(reason, kind, hint):
+    error = raised(replies=[AIMessage(content="", response_metadata={"finish_reason": reason})])
     assert error.kind is kind
-    assert "Hint: " in str(error)
+    assert f"Hint: {hint}" in str(error)
+
+
+def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
+    rejected = [
+        RejectedAttempt(ReplyKind.MALFORMED, "tool_use", 1.0, 7, 3),
+        RejectedAttempt(ReplyKind.BLANK, None, 2.0, 8, 4, saw_reasoning=True),
+    ]
+    last = AIMessage("")
+    error = EmptyCompletionError(rejected, elapsed_seconds=4.567, last_message=last)
+    assert vars(error) == {
+        "rejected": tuple(rejected),
+        "kind": ReplyKind.BLANK,
+        "attempts": 2,
+        "finish_reasons": ("tool_use", None),
+        "elapsed_seconds": 4.567,
+        "input_tokens": 15,
+        "output_tokens": 7,
+        "last_message": last,
+        "model": "chat model",
+    }
+    assert str(error) == (
+        "Empty completion (blank) from chat model: 2 attempt(s), finish reasons: tool_use, none; "
+        "4.57 s, 15 input and 7 output tokens. Hint: allow more retries or another nudge."
+    )
+    assert type(rejected[0].as_dict()["kind"]) is str
+    assert rejected[0].as_dict() == {
+        "kind": "malformed",
+        "finish_reason": "tool_use",
+        "elapsed_seconds": 1.0,
+        "input_tokens": 7,
+        "output_tokens": 3,
+        "saw_reasoning": False,
+    }
 
 
 def test_it_is_a_model_error_that_is_not_to_be_retried():

@@ -6,7 +6,16 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 
 from conftest import ask
-from langchain_retrying import Nudge, RetryingChatModel, RetryPolicy
+from langchain_retrying import (
+    DEFAULT_NUDGE,
+    EmptyCompletionError,
+    Nudge,
+    ReplyKind,
+    RetryingChatModel,
+    RetryPolicy,
+)
+from langchain_retrying.errors import RejectedAttempt
+from langchain_retrying.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 
 PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
@@ -59,7 +68,7 @@ def test_a_nudge_of_ones_own(way, nudge, added):
 
 
 def test_a_nudge_that_is_no_message_is_an_error_of_the_callers(way):
-    with pytest.raises(TypeError, match="nudge must return a text, a message or None, not 5"):
+    with pytest.raises(TypeError, match=r"^nudge must return a text, a message or None, not 5$"):
         sent(way, "", policy=RetryPolicy(nudge=lambda messages, error: 5))
 
 
@@ -70,3 +79,53 @@ def test_the_first_retry_may_be_silent(way):
     _, second, third = sent(way, "", "", "Hello.", policy=RetryPolicy(nudge=after_the_first))
     assert second == PROMPT
     assert third == [*PROMPT, HumanMessage("Go on.")]
+
+
+EMPTY = "Your last reply was empty."
+REASONING = "Your last reply held reasoning only, so nothing of it could be used."
+LOST = "Your last reply was lost because its tool call was malformed."
+WITH_TOOLS = (
+    "Reply in plain text now, or make a tool call that is still needed. If the work is done, "
+    "say so in one sentence; do not repeat a tool call you have made."
+)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "saw_reasoning", "happened"),
+    [
+        ([ReplyKind.BLANK], False, EMPTY),
+        ([ReplyKind.BLANK], True, REASONING),
+        ([ReplyKind.MALFORMED], True, LOST),
+        ([ReplyKind.MALFORMED, ReplyKind.BLANK], False, EMPTY),
+        ([ReplyKind.BLANK, ReplyKind.MALFORMED], False, LOST),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kwargs", "what_next"),
+    [
+        (
+            {},
+            "Reply in plain text now. If there is nothing to add, say so in one sentence.",
+        ),
+        ({"tools": [], "functions": None}, "Reply in plain text now. If there is nothing"),
+        ({"tools": [{"name": "f"}]}, WITH_TOOLS),
+        ({"functions": [{"name": "f"}]}, WITH_TOOLS),
+    ],
+    ids=["no tools", "none of them", "tools", "functions"],
+)
+def test_the_default_wording(kinds, saw_reasoning, happened, kwargs, what_next):
+    error = EmptyCompletionError(
+        [RejectedAttempt(kind, None, 0.0, 0, 0, saw_reasoning) for kind in kinds],
+        elapsed_seconds=0.0,
+        last_message=AIMessage(""),
+    )
+    nudged = DEFAULT_NUDGE(Request(PROMPT, kwargs), error)
+    assert nudged.messages[:-1] == PROMPT
+    assert nudged.messages[-1].content.startswith(f"{happened} {what_next}")
+    assert nudged.kwargs is kwargs
+
+
+def test_what_is_no_message_is_shown_cut():
+    nudge = Nudge(lambda messages, error: ["x" * 99])
+    with pytest.raises(TypeError, match=r"or None, not \['x{38}$"):
+        nudge(Request(PROMPT, {}), None)

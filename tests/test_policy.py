@@ -8,20 +8,31 @@ import os
 import pickle
 import subprocess
 import sys
+from unittest.mock import ANY
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from tenacity import (
+    RetryCallState,
+    Retrying,
     retry_if_exception_message,
     retry_if_exception_type,
+    stop_after_attempt,
     stop_after_delay,
     wait_fixed,
     wait_random,
 )
 
-from langchain_retrying import DEFAULT_NUDGE, Nudge, RetryingChatModel, RetryPolicy
+from langchain_retrying import DEFAULT_NUDGE, Nudge, ReplyKind, RetryingChatModel, RetryPolicy
+from langchain_retrying._fingerprint import fingerprint
+from langchain_retrying.policy import DEFAULT_WAIT
+from langchain_retrying.remedies import repeat
 from langchain_retrying.testing import ScriptedChatModel
+
+
+def shout(messages, error, extra=None):
+    return "REPLY"
 
 
 async def async_strategy(state):
@@ -52,12 +63,15 @@ class AsyncStrategy:
         ({"retry": "always"}, TypeError, "retry must be a tenacity retry predicate such as"),
         ({"retry": async_strategy}, TypeError, "retry must not be async"),
         ({"nudge": ""}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
+        ({"nudge": " "}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
         ({"nudge": 3}, TypeError, "nudge must be a text, a message or a callable"),
         ({"nudge": async_strategy}, TypeError, "nudge must not be async"),
         ({"on_exhausted": async_strategy}, TypeError, "on_exhausted must not be async"),
         ({"nudge": HumanMessage}, TypeError, "not the class HumanMessage: call it"),
         ({"on_exhausted": ""}, ValueError, "on_exhausted must not be an empty text"),
+        ({"on_exhausted": " "}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": "Raise"}, ValueError, "on_exhausted='Raise': write 'raise'"),
+        ({"on_exhausted": " RETURN"}, ValueError, "on_exhausted=' RETURN': write 'return'"),
         ({"on_exhausted": None}, TypeError, 'on_exhausted must not be None; write "return"'),
         ({"on_exhausted": 3}, TypeError, 'on_exhausted must be "return", "raise", a text'),
         ({"on_exhausted": ValueError}, TypeError, "not the class ValueError: call it"),
@@ -72,6 +86,72 @@ def test_wrong_arguments_are_refused_when_the_policy_is_made(arguments, error, t
     with pytest.raises(error) as caught:
         RetryPolicy(**arguments)
     assert text in str(caught.value)
+
+
+def test_the_least_that_is_allowed():
+    least = RetryPolicy(max_retries=0, max_held_bytes=1)
+    assert (least.max_retries, least.max_held_bytes) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"on_exhausted": "Sorry."},
+        {"on_exhausted": AIMessage("Sorry.")},
+        {"on_exhausted": shout},
+        {"nudge": HumanMessage("Go on.")},
+        {"nudge": Nudge("Go on.")},
+        {"wait": functools.partial(max, 1), "stop": len, "retry": bool.__call__},
+    ],
+    ids=repr,
+)
+def test_what_will_do(arguments):
+    policy = RetryPolicy(**arguments)
+    assert {name: getattr(policy, name) for name in arguments} == arguments
+
+
+def test_the_defaults():
+    assert vars(RetryPolicy()) == {
+        "max_retries": 2,
+        "wait": DEFAULT_WAIT,
+        "stop": None,
+        "retry": None,
+        "nudge": DEFAULT_NUDGE,
+        "on_exhausted": "return",
+        "max_held_bytes": 2**20,
+    }
+
+
+def test_the_default_waits_are_drawn_up_to_a_bound_that_doubles(monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda least, most: most - least)
+    state = RetryCallState(Retrying(), None, (), {})
+    waits = []
+    for _ in range(8):
+        waits.append(DEFAULT_WAIT(state))
+        state.attempt_number += 1
+    assert waits == [0, 0.5, 1, 2, 4, 8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("stop", "stops"),
+    [(None, [False, False, True]), (stop_after_attempt(2), [False, True, True])],
+)
+def test_a_call_stops_at_whichever_bound_comes_first(stop, stops):
+    strategy = RetryPolicy(max_retries=2, stop=stop).stop_strategy
+    state = RetryCallState(Retrying(), None, (), {})
+    seen = []
+    for _ in range(3):
+        seen.append(strategy(state))
+        state.attempt_number += 1
+    assert seen == stops
+
+
+def test_kinds_that_are_retried_have_a_remedy():
+    for policy in (RetryPolicy(), RetryPolicy(nudge="Go on."), RetryPolicy(nudge=None)):
+        assert set(policy.ladders) == {ReplyKind.BLANK, ReplyKind.MALFORMED}
+    assert RetryPolicy(nudge=None).ladders[ReplyKind.BLANK] == (repeat,)
+    assert RetryPolicy().ladders[ReplyKind.BLANK] == (DEFAULT_NUDGE,)
+    assert RetryPolicy(nudge="Go on.").ladders[ReplyKind.MALFORMED] == (Nudge("Go on."),)
 
 
 def test_the_policy_is_frozen():
@@ -111,10 +191,6 @@ def test_both_arguments_may_be_given_by_name():
     assert wrapped.inner_model is MODEL
     assert wrapped.retry_policy is policy
     assert RetryingChatModel(MODEL).retry_policy == RetryPolicy()
-
-
-def shout(messages, error, extra=None):
-    return "REPLY"
 
 
 def make_nudge(text):
@@ -175,6 +251,15 @@ DIFFERENT = [
         RetryPolicy(nudge=lambda m, e, *, t="b": t),
     ),
     (
+        RetryPolicy(nudge=lambda m, e, t="a": t),
+        RetryPolicy(nudge=lambda m, e, t="b": t),
+    ),
+    (RetryPolicy(nudge=lambda m, e: m == e), RetryPolicy(nudge=lambda m, e: m != e)),
+    (
+        RetryPolicy(nudge=lambda m, e: (lambda: "a", m)),
+        RetryPolicy(nudge=lambda m, e: (lambda: "b", m)),
+    ),
+    (
         RetryPolicy(retry=retry_if_exception_message(match="a")),
         RetryPolicy(retry=retry_if_exception_message(match="b")),
     ),
@@ -216,6 +301,45 @@ def test_a_function_that_closes_over_itself_has_a_value():
 
 def test_a_policy_is_no_other_thing():
     assert RetryPolicy() != 2
+    assert RetryPolicy() == ANY  # the other side is asked
+
+
+LOCAL = f"{__name__}."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"b": [1, (2.5, None)], "a": {3, 1}}, "{'a':{1,3},'b':[1,[2.5,None]]}"),
+        (frozenset("ba"), "{'a','b'}"),
+        (int, "builtins.int"),
+        (len, "builtins.len"),
+        (Slotted, f"{LOCAL}Slotted"),
+        (Slotted("a"), f"{LOCAL}Slotted({{'text':'a'}})"),
+        (Slotted.__new__(Slotted), f"{LOCAL}Slotted({{}})"),
+        (Slotted("a").__call__, f"{LOCAL}Slotted({{'text':'a'}}).__call__"),
+        (functools.partial(len, 1, a=2), "['partial',builtins.len,[1],{'a':2}]"),
+    ],
+)
+def test_the_text_of_a_value(value, text):
+    assert fingerprint(value) == text
+
+
+def nested(levels):
+    return [nested(levels - 1)] if levels else 1
+
+
+def test_a_value_is_told_eight_levels_down_and_each_object_once():
+    assert fingerprint(nested(9)) == f"{'[' * 9}1{']' * 9}"
+    assert fingerprint(nested(10)) == f"{'[' * 9}builtins.list{']' * 9}"
+    one = [1]
+    assert fingerprint([one, one, 1, 1]) == "[[1],builtins.list,1,1]"
+    one.append(one)
+    assert fingerprint(one) == "[1,builtins.list]"
+
+
+def test_the_order_of_a_mapping_does_not_count():
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
 
 
 def test_a_policy_survives_pickling():

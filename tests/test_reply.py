@@ -54,6 +54,7 @@ USABLE = [
     [{"text": 4}],
     [{"index": 0, "some_future_key": 1}],
     [{"type": 4}],
+    [{"type": "image", "base64": "AAAA"}, {"type": "thinking", "thinking": "Hm"}],
 ]
 NOT_USABLE = [
     "",
@@ -92,7 +93,18 @@ NOT_USABLE = [
     [{"type": "text"}],
     [{"type": "output_text", "text": " "}],
     [{"text": None}],
-    [{"type": None, "id": "a", "extras": {"a": 1}, "signature": "c2ln", "annotations": [1]}],
+    [{"text": "\n"}],
+    [{"text": "<think>Hm"}],
+    [
+        {
+            "type": None,
+            "index": 1,
+            "id": "a",
+            "extras": {"a": 1},
+            "signature": "a",
+            "annotations": [1],
+        }
+    ],
     [{"type": "non_standard"}],
     [{"some_future_key": None}],
 ]
@@ -133,6 +145,10 @@ def test_content_without_use_is_empty(content):
         ({"additional_kwargs": {"audio": {"id": "a"}}}, ANSWER),
         ({"additional_kwargs": {"parsed": {"a": 1}}}, ANSWER),
         ({"additional_kwargs": {"some_future_key": 1}}, ANSWER),
+        ({"additional_kwargs": {"provider_specific_fields": {"refusal": None}}}, BLANK),
+        ({"additional_kwargs": {"provider_specific_fields": {"reasoning_content": "Hm"}}}, BLANK),
+        ({"additional_kwargs": {"provider_specific_fields": {"refusal": "No."}}}, ANSWER),
+        ({"additional_kwargs": {"citations": ["https://example.org"]}}, BLANK),
         ({"additional_kwargs": {"tool_outputs": [{"type": "image_generation_call"}]}}, ANSWER),
         ({"additional_kwargs": {"tool_outputs": [{"type": "web_search_call"}]}}, BLANK),
         ({"additional_kwargs": {"refusal": None, "parsed": None}}, BLANK),
@@ -141,7 +157,10 @@ def test_content_without_use_is_empty(content):
         ({"additional_kwargs": {"token_count": {"input_tokens": 3}}}, BLANK),
         ({"additional_kwargs": {"refusal": None, "audio": {"id": "a"}}}, ANSWER),
         ({"additional_kwargs": {"token_count": {"a": 3}, "audio": {"id": "a"}}}, ANSWER),
-        ({"additional_kwargs": {"tool_outputs": {"a": 1}}}, ANSWER),
+        ({"additional_kwargs": {"tool_outputs": {"type": "web_search_call"}}}, ANSWER),
+        ({"additional_kwargs": {"some_future_key": [{"type": "web_search_call"}]}}, ANSWER),
+        ({"additional_kwargs": {"some_future_key": {"refusal": None}}}, ANSWER),
+        ({"additional_kwargs": {"provider_specific_fields": [None]}}, ANSWER),
     ],
 )
 def test_what_stands_beside_the_content(fields, kind):
@@ -214,6 +233,7 @@ def test_reasoning_beside_the_content(key):
         "finish_reason",
         "stop_reason",
         "stop_sequence",
+        "citations",
         "is_search_required",
         "search_queries",
         "search_results",
@@ -253,15 +273,22 @@ def test_notes_about_a_reply_are_nothing_that_was_seen(key):
         ({"incomplete_details": {"reason": ["max_output_tokens"]}}, BLANK),
         ({"finish_reason": "max_new_tokens"}, TRUNCATED),
         ({"finish_reason": "token_limit"}, TRUNCATED),
+        ({"finish_reason": "reasoning_budget"}, TRUNCATED),
         ({"finish_reason": "content_filter"}, BLOCKED),
         ({"finish_reason": "SAFETY"}, BLOCKED),
         ({"finish_reason": "LANGUAGE"}, BLOCKED),
+        ({"finish_reason": "MODEL_ARMOR"}, BLOCKED),
+        ({"finish_reason": "unsafe"}, BLOCKED),
+        ({"finish_reason": "ERROR_TOXIC"}, BLOCKED),
+        ({"finish_reason": "ERROR_LIMIT"}, TRUNCATED),
+        ({"incomplete_details": {"reason": "max_tool_calls"}}, TRUNCATED),
+        ({"status": "requires_action"}, ANSWER),
+        ({"finish_reason": "JAILBREAK"}, BLOCKED),
         ({"finish_reason": "BLOCKLIST"}, BLOCKED),
         ({"finish_reason": "PROHIBITED_CONTENT"}, BLOCKED),
         ({"finish_reason": "RECITATION"}, BLOCKED),
         ({"finish_reason": "SPII"}, BLOCKED),
         ({"finish_reason": "sensitive"}, BLOCKED),
-        ({"finish_reason": "ERROR_TOXIC"}, BLOCKED),
         ({"finish_reason": "moderation"}, BLOCKED),
         ({"finish_reason": "policy_violation"}, BLOCKED),
         ({"stop_reason": "refusal"}, BLOCKED),
@@ -325,6 +352,14 @@ def test_the_verdict_on_an_answer_tells_its_reason():
     assert not NOTHING.is_answer
 
 
+def test_a_verdict_does_not_weigh_on_the_next():
+    judge_ = ReplyJudge()
+    judge_.add(AIMessageChunk(" "))
+    assert judge_.verdict() == Verdict(BLANK, seen=frozenset({"blank text"}))
+    judge_.add(AIMessageChunk("a"))
+    assert judge_.verdict() == Verdict(ANSWER, seen=frozenset({"text"}))
+
+
 def test_the_verdict_carries_its_evidence():
     message = AIMessage(
         content=[{"type": "thinking", "thinking": "Hm"}, {"type": "server_tool_use"}],
@@ -346,8 +381,9 @@ def test_the_verdict_carries_its_evidence():
         (AIMessage("<think>a</think>b"), {"text", "reasoning"}),
         (AIMessage([{"type": "image_url"}, {"type": "text", "text": "a"}]), {"image_url", "text"}),
         (AIMessage([{"x": 1}]), {"x"}),
+        (AIMessage([{4: 1}]), {"4"}),
         (AIMessage([{"x": 1, "thinking": "a", "text": "b"}]), {"x", "reasoning", "text"}),
-        (SimpleNamespace(content=4, additional_kwargs={}, response_metadata={}), {"int"}),
+        (SimpleNamespace(content=4, additional_kwargs={5: 1}, response_metadata={}), {"int", "5"}),
         (AIMessage([{"type": "non_standard", "value": {"type": "x"}}]), {"x"}),
         (AIMessage("", additional_kwargs={"refusal": "No.", "reasoning": "a"}), None),
         (AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]), {"tool calls"}),
@@ -395,6 +431,7 @@ def test_anything_of_the_shape_of_a_message_can_be_judged():
         (["Hello", "</think>", "a"], [True, False, True]),
         (["<thi", "nk>a", "</think>", "b"], [False, False, False, True]),
         ([[{"type": "thinking"}], [{"type": "image"}], ""], [False, True, True]),
+        ([[{"type": "image"}], [{"type": "thinking"}]], [True, True]),
     ],
     ids=repr,
 )

@@ -146,6 +146,8 @@ class Unordered(list[Any]):
 
 
 def assert_same(bare: Any, wrapped: Any) -> None:
+    if bare == wrapped:
+        return
     found = list(islice(differences(bare, wrapped), 8))
     assert not found, "\n".join(["bare model != wrapped model", *found])
 
@@ -158,22 +160,33 @@ def normal(value: Any, *, retries: bool = True) -> Any:
 class _Normal:
     def __init__(self, *, retries: bool) -> None:
         self._ids: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._objects: dict[int, Any] = {}
         self._left_out = _TIMING if retries else {*_TIMING, "empty_retry"}
         self._retries = retries
 
     def of(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
         if value is None or isinstance(value, (bool, int, float, bytes)):
             return value
-        if isinstance(value, (str, UUID)):
+        if isinstance(value, dict):
+            return self._mapping(value)
+        if isinstance(value, (list, tuple)) and not isinstance(value, Unordered):
+            return [self.of(item) for item in value if self._retries or not _tells_of_retry(item)]
+        if id(value) not in self._objects:  # the same are heard, traced and returned
+            self._objects[id(value)] = self._object(value)
+        return self._objects[id(value)]
+
+    def _object(self, value: Any) -> Any:
+        if isinstance(value, UUID):
             return self._text(str(value))
+        if isinstance(value, datetime):
+            return "(time)"
         if isinstance(value, Mapping):
             return self._mapping(value)
         if isinstance(value, (set, frozenset, Unordered)):
             return sorted(map(self.of, value), key=repr)
-        if isinstance(value, (list, tuple)):
-            return [self.of(item) for item in value if self._retries or not _tells_of_retry(item)]
-        if isinstance(value, datetime):
-            return "(time)"
         if isinstance(value, BaseChatModel):
             return f"model of class {type(value).__name__}"
         if callable(value) and hasattr(value, "__qualname__"):
@@ -182,12 +195,13 @@ class _Normal:
         return self._text(repr(value)) if parts is None else [type(value).__name__, self.of(parts)]
 
     def _text(self, text: str) -> str:
-        if len(text) < 8:
-            return text
-        text = _INSIDE.sub(r"\1", _FRAMES.sub("", text))
-        if not self._retries:
-            text = _ACCOUNT.sub("", text)
-        return _TIMES.sub("(time)", _GENERATED.sub(self._number, text))
+        if text not in self._texts:
+            shown = _INSIDE.sub(r"\1", _FRAMES.sub("", text))
+            if not self._retries:
+                shown = _ACCOUNT.sub("", shown)
+            shown = _GENERATED.sub(self._number, shown)
+            self._texts[text] = _TIMES.sub("(time)", shown)
+        return self._texts[text]
 
     def _mapping(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
         data = {self.of(k): self.of(v) for k, v in value.items() if k not in self._left_out}

@@ -39,7 +39,7 @@ SMALL = rows(
     [*agents.CHAINS, *agents.EXECUTORS, *agents.GRAPHS, *agents.AGENTS],
 ) + [
     row
-    for use in ("four_ways", "events_v2", "events_v3", "a_v1", "a_v2")
+    for use in ("four_ways", "events_v2", "events_v3", "a_v2")
     for row in rows(streams.CHUNK_FOR_CHUNK, uses=use)
 ]
 WIRE = rows(wire.OPENAI, wire.RESPONSES, wire.ANTHROPIC, wire.GEMINI, wire.OLLAMA) + [

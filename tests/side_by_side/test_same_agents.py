@@ -250,6 +250,11 @@ def agent(*, tools: Any = (look_up,), **kwargs: Any) -> Any:
     return make
 
 
+def deep_agent(model: Any) -> Any:
+    deepagents = pytest.importorskip("deepagents")
+    return deepagents.create_deep_agent(model=model, tools=[look_up], system_prompt="Be brief.")
+
+
 def strategy(name: str, **kwargs: Any) -> Any:
     kind = part("langchain.agents.structured_output", name)
     return kind and kind(Answer, **kwargs)
@@ -479,6 +484,7 @@ AGENTS = [
         marks=CREATE_AGENT,
     ),
     row("a model picked when called", acts(acting), ran(another_model), marks=CREATE_AGENT),
+    row("deepagents", acts(acting), ran_briefly(deep_agent), marks=CREATE_AGENT),
     row("SummarizationMiddleware", acts(summarized), summarizing, marks=CREATE_AGENT),
     row("ModelFallbackMiddleware", acts(acting), falling_back, marks=CREATE_AGENT),
     row(
@@ -655,6 +661,17 @@ OVER_THE_WIRE = (
             summarizing,
             HELLO,
             marks=CREATE_AGENT,
+        ),
+        *(
+            row(
+                f"deepagents of {name}",
+                make,
+                streamed(deep_agent),
+                LOOK_UP,
+                HELLO,
+                marks=CREATE_AGENT,
+            )
+            for name, make in (("ChatOpenAI", openai()), ("ChatAnthropic", anthropic()))
         ),
         row(
             "ModelFallbackMiddleware of ChatAnthropic",

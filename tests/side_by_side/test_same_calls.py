@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 
 from side_by_side import small_models as small
 from side_by_side import uses
-from side_by_side.rows import FILTERS, row
+from side_by_side.rows import FILTERS, needs, row
 from side_by_side.small_models import always
 
 pytestmark = FILTERS
+
+OF_OLD = needs(hasattr(BaseChatModel, "predict"), "predict")
 
 MODELS = {
     "a model that streams": small.ScriptedChatModel,
@@ -21,7 +24,6 @@ MODELS = {
     "one that reports tokens": small.Reporting,
     "generation_info and llm_output": small.Informing,
     "several candidates": small.Candidates,
-    "one that edits its messages": small.Editing,
     "public methods overridden": small.Overriding,
     "native events": small.Native,
 }
@@ -31,6 +33,7 @@ USES = {
     "generate": uses.generations,
     "async handlers": uses.async_handlers,
     "astream_log": uses.log_patches,
+    "transform": uses.transformed,
 }
 CALLS = [
     row(f"{use} of {model}", always(cls=cls), function)
@@ -39,6 +42,7 @@ CALLS = [
 ] + [
     row("n", always(cls=small.Candidates), lambda model: uses.four_ways(model, n=2)),
     row("n of batches", always(cls=small.Candidates), lambda m: uses.batches(m.bind(n=2))),
+    row("methods of old", always(), uses.as_of_old, marks=OF_OLD),
     row("messages of the caller", always(cls=small.Editing), uses.with_a_list),
 ]
 

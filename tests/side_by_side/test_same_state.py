@@ -17,7 +17,7 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from side_by_side import small_models as small
 from side_by_side import uses
 from side_by_side.listening import Recorder, Tracer
-from side_by_side.rows import PROFILE, V1_OUTPUT, row
+from side_by_side.rows import FILTERS, PROFILE, V1_OUTPUT, row
 from side_by_side.small_models import (
     END,
     Parameters,
@@ -29,9 +29,10 @@ from side_by_side.small_models import (
 )
 from side_by_side.uses import captured, error_of, four_ways, invoke, plainly
 
+pytestmark = FILTERS
+
 TOOLS = {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}
 CODE = [{"type": "text", "text": "A", "index": 0}, {"type": "text", "text": "B", "index": 0}]
-BLOCKS = [AIMessage(content=CODE).model_copy(), END]
 CHUNKS = [small.AIMessageChunk(content=[block]) for block in CODE] + [END]
 PROMPTS: list[Any] = [
     "Hi",
@@ -213,6 +214,16 @@ def copied(copying: Any) -> Any:
     return use
 
 
+def compared(model: Any) -> Any:
+    others = [copy.copy(model), model.model_copy(update={"model_name": "other"}), None, model]
+    return [(model == other, other == model, model != other) for other in others]
+
+
+def as_pydantic_had_it(model: Any) -> Any:
+    """Methods that are deprecated, and still there."""
+    return model.copy() == model, model.copy(update={"answer": "Bye."}), model.json(), model.dict()
+
+
 def rejected_assignments(model: Any) -> Any:
     model.limit = 5
     return [
@@ -278,6 +289,7 @@ def environment_tracing(model: Any) -> Any:
 
     with collect_runs() as collected:
         outcome = plainly(model)
+    assert collected.traced_runs
     return outcome, collected.traced_runs
 
 
@@ -291,6 +303,8 @@ def metered(model: Any) -> Any:
     told = four_ways(model, config={"callbacks": [handler]})
     with callbacks.get_usage_metadata_callback() as meter:
         plainly(model)
+    assert handler.usage_metadata
+    assert meter.usage_metadata
     return told, handler.usage_metadata, meter.usage_metadata
 
 
@@ -299,7 +313,6 @@ PARAMETERS = {"model": "model-b", "temperature": 0.5, "max_tokens": 9, "model_kw
 METERED = small.AIMessageChunk(
     content="Hi", usage_metadata=small.USAGE, response_metadata={"model_name": "model-a"}
 )
-count = str.split
 
 CONSTRUCTION = [
     row("a model with private attributes", always(cls=small.Strict), private_attributes),
@@ -435,6 +448,8 @@ IDENTITY = [
     row("as pydantic has it", always(cls=Parameters, **PARAMETERS), as_data),
     row("as LangChain has it", lambda: SerializableModel(base_url="u"), as_langchain),
     row("as LangChain has it if not serializable", always(), as_langchain),
+    row("as pydantic 1 had it", SerializableModel, as_pydantic_had_it),
+    row("equality", SerializableModel, compared),
     row("as a runnable", always(cls=Parameters), as_runnable),
     row("registered handlers", always(), environment_tracing),
     row("usage counted once", always(METERED), metered),

@@ -97,31 +97,38 @@ def under(handler_class: type) -> Any:
 
 
 def events_v3(model: Any) -> Any:
-    """The typed streams: events one by one, projections, the message and the trace of it."""
+    """The typed streams: events one by one, projections, the message and what is heard of it."""
     recorder = Recorder()
-    config: Any = {"callbacks": [recorder]}
 
     def stream() -> Any:
-        return model.stream_events("Hi", config, version="v3")
+        return model.stream_events("Hi", {"callbacks": [recorder]}, version="v3")
 
     whole = stream()
     came_out = [list(whole), whole.output, list(stream().text), stream().tool_calls.get()]
-    return came_out, asyncio.run(_async_events_v3(model, config)), recorder.heard
+    return came_out, recorder.heard, asyncio.run(_async_events_v3(model))
 
 
-async def _async_events_v3(model: Any, config: Any) -> Any:
-    async def stream() -> Any:
-        return await model.astream_events("Hi", config, version="v3")
+async def _async_events_v3(model: Any) -> Any:
+    async def events(stream: Any) -> Any:
+        return [event async for event in stream]
 
-    whole = await stream()
-    events = [event async for event in whole]
-    return [
-        events,
-        await whole.output,
-        [text async for text in (await stream()).text],
-        await (await stream()).tool_calls,
-        await (await stream()),
-    ]
+    async def text(stream: Any) -> Any:
+        return [text async for text in stream.text]
+
+    async def tool_calls(stream: Any) -> Any:
+        return await stream.tool_calls
+
+    async def message(stream: Any) -> Any:
+        return await stream
+
+    told = []
+    for read in (events, text, tool_calls, message):
+        recorder = Recorder()
+        stream = await model.astream_events("Hi", {"callbacks": [recorder]}, version="v3")
+        told.append((await read(stream), recorder.heard))
+        while recorder.heard[-1][0] != "on_llm_end":  # the run goes on behind its reader
+            await asyncio.sleep(0)
+    return told
 
 
 def read_by_turns(model: Any) -> Any:
@@ -224,7 +231,7 @@ async def cancelled(model: Any) -> Any:
             model.journal.append(("reads", chunk.content))
 
     task = asyncio.create_task(read())
-    while "waits" not in model.journal:
+    while "waits" not in model.journal and not task.done():
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -235,7 +242,7 @@ async def cancelled_invoke(model: Any) -> Any:
     """With a handler that makes it stream."""
     recorder = V1Streaming()
     task = asyncio.create_task(model.ainvoke("Hi", {"callbacks": [recorder]}))
-    while "waits" not in model.journal:
+    while "waits" not in model.journal and not task.done():
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -150,7 +150,12 @@ def configured(model: Any) -> Any:
 def falling_back(model: Any) -> Any:
     """`with_fallbacks(...)`, on which tools are bound and output is structured later."""
     runnable = model.with_fallbacks([model.bind(stop=["END"])])
-    return four_ways(runnable.bind_tools([look_up])), four_ways(runnable)
+    shaped = runnable.with_structured_output(Answer)
+    return [
+        four_ways(runnable.bind_tools([look_up])),
+        four_ways(runnable),
+        _tried(shaped.invoke, "Hi"),
+    ]
 
 
 def copies(model: Any) -> Any:
@@ -218,10 +223,6 @@ def cached(model: Any) -> Any:
 
 def limited(model: Any) -> Any:
     return four_ways(model), model.rate_limiter.heard
-
-
-def heard(model: Any) -> Any:
-    return uses.plainly(model)
 
 
 EACH: dict[str, Any] = {
@@ -339,6 +340,7 @@ RESPONSES = [
         "chosen by arguments of Responses",
         openai(),
         lambda model: four_ways(model.bind(previous_response_id="resp_0")),
+        marks=V1_OUTPUT,
     ),
     row("get_openai_callback of Responses", responses(), metered),
 ]

@@ -124,6 +124,8 @@ def generations(model: Any) -> Any:
     values = [StringPromptValue(text="a"), StringPromptValue(text="b")]
     recorder, tracer = Recorder(), Tracer()
     handlers: Any = [recorder, tracer]
+    for handler in handlers:  # else threads hand them the events of several prompts in any order
+        handler.run_inline = True
     results = [
         model.generate(prompts, callbacks=handlers, tags=["t"], metadata={"m": 1}, run_name="R"),
         model.generate_prompt(values, stop=["END"], callbacks=handlers),
@@ -148,6 +150,34 @@ def with_a_list(model: Any) -> Any:
     for way in WAYS:
         _read(way, [], model, messages)
     return messages
+
+
+def transformed(model: Any) -> Any:
+    """As a part of a stream of inputs, and of a list."""
+
+    async def inputs() -> Any:
+        yield "H"
+        yield "i"
+
+    return [
+        list(model.transform(iter(["H", "i"]))),
+        asyncio.run(_collect(model.atransform(inputs()))),
+        model.map().invoke(["Hi"]),
+    ]
+
+
+def as_of_old(model: Any) -> Any:
+    """The ways to call a model that LangChain 1 has no more."""
+    from langchain_core.messages import HumanMessage  # noqa: PLC0415
+
+    return [
+        model([HumanMessage("Hi")]),
+        model.predict("Hi"),
+        model.predict_messages([HumanMessage("Hi")]),
+        model.call_as_llm("Hi"),
+        asyncio.run(model.apredict("Hi")),
+        asyncio.run(model.apredict_messages([HumanMessage("Hi")])),
+    ]
 
 
 def log_patches(model: Any) -> Any:
