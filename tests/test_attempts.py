@@ -224,6 +224,7 @@ def test_a_torn_stream_is_a_blank_only_if_nothing_of_it_has_come():
     call.gate.let_through(Token(print), "")
     assert call.catches(torn()) is True
     assert len(call.rejected) == 1
+    assert whole().catches(torn()) is True
     call = streamed()
     call.gate.add(chunk(" "))
     assert call.catches(torn()) is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 import pickle
 
@@ -15,6 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from conftest import ask
 from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
 from langchain_retrying.errors import RejectedAttempt
+from langchain_retrying.reply import NOTHING
 from langchain_retrying.testing import ScriptedChatModel
 
 SECRET = "hunter2"  # noqa: S105 -- planted
@@ -86,6 +88,14 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "output_tokens": 3,
         "saw_reasoning": False,
     }
+
+
+def test_what_is_told_of_an_attempt_does_not_change():
+    attempt = RejectedAttempt(ReplyKind.BLANK, None, 0.0, 0, 0)
+    for told in (attempt, NOTHING):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            told.kind = ReplyKind.ANSWER
+        assert {told, copy.copy(told)} == {told}
 
 
 def test_it_is_a_model_error_that_is_not_to_be_retried():

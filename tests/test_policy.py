@@ -26,6 +26,7 @@ from tenacity import (
 
 from langchain_retrying import DEFAULT_NUDGE, Nudge, ReplyKind, RetryingChatModel, RetryPolicy
 from langchain_retrying._fingerprint import fingerprint
+from langchain_retrying.finish_reasons import End
 from langchain_retrying.policy import DEFAULT_WAIT
 from langchain_retrying.remedies import repeat
 from langchain_retrying.testing import ScriptedChatModel
@@ -312,6 +313,8 @@ LOCAL = f"{__name__}."
     [
         ({"b": [1, (2.5, None)], "a": {3, 1}}, "{'a':{1,3},'b':[1,[2.5,None]]}"),
         (frozenset("ba"), "{'a','b'}"),
+        ([b"a", End.OTHER], "[b'a',<End.OTHER: 'other'>]"),
+        (HumanMessage("a"), repr(HumanMessage("a"))),
         (int, "builtins.int"),
         (len, "builtins.len"),
         (Slotted, f"{LOCAL}Slotted"),

@@ -131,7 +131,10 @@ def generations(model: Any) -> Any:
         model.generate_prompt(values, stop=["END"], callbacks=handlers),
         asyncio.run(model.agenerate(prompts, callbacks=handlers)),
     ]
-    return results, recorder.heard, tracer.runs
+    by_run: dict[Any, list[Any]] = {}  # several prompts are asked at once
+    for name, args, kwargs in recorder.heard:
+        by_run.setdefault(kwargs["run_id"], []).append((name, args, kwargs))
+    return results, [*by_run.values()], tracer.runs
 
 
 def events_v1(model: Any) -> Any:
