@@ -917,6 +917,7 @@ def test_a_model_of_langchains_own_works(way):
 # --- calls without handlers of their own ---
 
 
+@pytest.mark.filterwarnings("ignore:The `__fields__` attribute is deprecated")  # core 0.3.40's own
 def test_retries_reach_handlers_that_only_langchain_knows(way):
     """Such as a tracer switched on by the environment, or a hook registered for the context."""
     context = pytest.importorskip("langchain_core.tracers.context")

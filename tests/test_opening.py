@@ -11,6 +11,7 @@ from langchain_core.outputs import ChatGenerationChunk
 
 from langchain_retrying import ReplyKind
 from langchain_retrying.callbacks import Token
+from langchain_retrying.events import EventOpening
 from langchain_retrying.opening import HeldTokens, Opening, chunk_of
 from langchain_retrying.reply import NOTHING
 
@@ -98,6 +99,14 @@ def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
 def test_held_chunks_are_merged_in_runs_of_one_kind(held, goes_out):
     gate = opening(*(token() if item == "token" else chunk(item) for item in held))
     assert texts(gate) == goes_out
+
+
+def test_events_are_held_one_by_one():
+    delta = {"type": "reasoning-delta", "reasoning": "Hm"}
+    events = [{"event": "content-block-delta", "index": 0, "delta": delta} for _ in range(70)]
+    gate = EventOpening(2**20)
+    assert not any(map(gate.add, events))
+    assert list(gate.release(None)) == events
 
 
 def test_an_opening_that_was_dropped_starts_anew():

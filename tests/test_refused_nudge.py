@@ -92,9 +92,11 @@ def test_it_is_remembered_for_the_call(server, way):
     assert (len(server.requests), server.refused) == (3, 1)
 
 
-def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way):
+def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way, caplog):
     model = play(server, way, blanks=1)
-    reply = ask(way, RetryingChatModel(model, RetryPolicy(max_retries=1)), AFTER_A_TOOL)
+    with caplog.at_level(logging.WARNING):
+        reply = ask(way, RetryingChatModel(model, RetryPolicy(max_retries=1)), AFTER_A_TOOL)
+    assert caplog.records[-1].getMessage().startswith("Empty completion (blank)")
     assert reply.content == ""
     assert reply.response_metadata["finish_reason"] == "stop"
     assert reply.response_metadata["empty_retry"]["attempts"] == 2

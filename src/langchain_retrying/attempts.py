@@ -141,7 +141,9 @@ class Attempts:
             # where they are reached, the call ends as it would have without the nudge.
             self.nudge_refused = True
             self.exhausted = not self._goes_on(error, waiting.monotonic())
-            if not self.exhausted:
+            if self.exhausted:
+                logger.warning("%s", str(self.error))
+            else:
                 self._log_retry("Nudge refused")
             return True
         if self.policy.retry is not None and self._goes_on(error, waiting.monotonic()):

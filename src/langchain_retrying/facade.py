@@ -83,7 +83,8 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
         if inner_model is None and kwargs and cls is not cls._base():
             # `type(model)(**fields)` of a wrapped model, as code may write that knows the bare one.
             inner_model = cls.__bases__[1](**kwargs)
-        if isinstance(inner_model, BaseChatModel):
+        # Of the type: pydantic 2.7's `isinstance` asks a configurable model for attributes.
+        if issubclass(type(inner_model), BaseChatModel):
             return cls._facing(inner_model, policy)
         wrapped: Self = wrap_inside(
             inner_model, lambda model: cls._facing(model, policy), cls.__name__

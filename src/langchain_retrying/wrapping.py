@@ -23,14 +23,14 @@ def wrap_inside(thing: Any, wrap: Wrap, wrapper: str) -> Any:
     inside, and so does `init_chat_model` with configurable fields. Where there is none or more
     than one, a `TypeError` says what to write.
     """
+    if hasattr(type(thing), "_model_params"):  # first: see `Facade.__new__`
+        return _wrap_when_configured(thing, wrap)
     if isinstance(thing, BaseChatModel):
         return wrap(thing)
     if isinstance(thing, RunnableBindingBase):
         return thing.model_copy(update={"bound": wrap_inside(thing.bound, wrap, wrapper)})
     if isinstance(thing, RunnableConfigurableFields) and isinstance(thing.default, BaseChatModel):
         return wrap(thing.default).configurable_fields(**thing.fields)
-    if hasattr(type(thing), "_model_params"):
-        return _wrap_when_configured(thing, wrap)
     raise TypeError(f"{_advice(thing)}, as in {wrapper}(model)")
 
 
