@@ -7,9 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from langchain_core.messages import AIMessageChunk
 
 from langchain_retrying.testing import RecordingSleep
+
+# A busy machine is slow at times, and a run should find what the last one found.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 
