@@ -34,11 +34,15 @@ def look_up(key: str) -> str:
 
 
 def executor(model: Any, *, stream_runnable: bool) -> Any:
+    return executor_of(model, [look_up], stream_runnable)
+
+
+def executor_of(model: Any, tools: list[Any], stream_runnable: bool) -> Any:
     prompt = ChatPromptTemplate.from_messages(
         [("human", "{input}"), ("placeholder", "{agent_scratchpad}")]
     )
-    agent = agents.create_tool_calling_agent(model, [look_up], prompt)
-    return agents.AgentExecutor(agent=agent, tools=[look_up], stream_runnable=stream_runnable)
+    agent = agents.create_tool_calling_agent(model, tools, prompt)
+    return agents.AgentExecutor(agent=agent, tools=tools, stream_runnable=stream_runnable)
 
 
 @pytest.mark.parametrize("stream_runnable", [True, False])

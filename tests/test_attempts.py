@@ -28,6 +28,7 @@ REJECTED = {
     "input_tokens": 0,
     "output_tokens": 0,
     "saw_reasoning": False,
+    "saw_text": False,
 }
 
 
@@ -86,8 +87,9 @@ def test_a_rejected_reply_is_accounted_for(slept):
         "input_tokens": 7,
         "output_tokens": 3,
         "saw_reasoning": True,
+        "saw_text": False,
     }
-    assert (call.seconds, call.exhausted, call.attempt_number) == (2.0, False, 1)
+    assert (call.seconds, call.is_over, call.attempt_number) == (2.0, False, 1)
     slept.advance(call.seconds)
     call.begin_attempt()
     assert call.attempt_number == 2
@@ -95,7 +97,7 @@ def test_a_rejected_reply_is_accounted_for(slept):
     call.ended(result(""))
     assert call.rejected[1].as_dict() == {**REJECTED, "elapsed_seconds": 1}
     assert (call.error.elapsed_seconds, call.error.model) == (6, "ScriptedChatModel")
-    assert (call.exhausted, call.attempt_number) == (True, 2)
+    assert (call.is_over, call.attempt_number) == (True, 2)
 
 
 def test_a_reply_without_usage_or_reason_is_accounted_for(slept):
@@ -308,7 +310,7 @@ def test_a_refused_nudge_is_left_out_from_then_on(slept, caplog):
 def test_a_refused_nudge_at_the_bound_ends_the_call_as_the_blank_before(slept, caplog):
     call = refused(1)
     assert call.catches(RefusedError()) is True
-    assert call.exhausted
+    assert call.is_over
     assert "Nudge refused" not in caplog.text  # no attempt follows
     reason = {"finish_reason": "stop"}
     told = {**account(attempts=2, rejected=1), "rejected": [{**REJECTED, **reason}]}
@@ -394,7 +396,7 @@ def test_an_empty_result_is_judged_by_all_that_it_says(given, kind):
     retried = kind is ReplyKind.BLANK
     assert (call.ended(given) is None) is retried
     assert call.error.kind == kind
-    assert call.exhausted is not retried
+    assert call.is_over is not retried
 
 
 def test_the_last_message_has_the_metadata_of_the_result():
@@ -487,7 +489,7 @@ def test_a_stream_is_retried_and_its_answer_has_the_account(slept):
     gate = call.gate
     gate.add(chunk(" "))
     assert call.ended() is None
-    assert gate.nothing_came
+    assert gate.nothing_is_held
     call.begin_attempt()
     assert call.gate is not gate
     call.gate.add(chunk("Hello"))

@@ -52,6 +52,7 @@ def test_a_blank_is_retried_and_the_answer_tells_of_it(way):
                 "input_tokens": 7,
                 "output_tokens": 3,
                 "saw_reasoning": False,
+                "saw_text": False,
             }
         ],
         "input_tokens": 7,

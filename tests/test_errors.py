@@ -38,7 +38,7 @@ def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
     assert str(raised(replies=[reply])) == (
         "Empty completion (truncated) from ScriptedChatModel: 1 attempt(s), "
         "finish reasons: length; 0.00 s, 7 input and 512 output tokens. "
-        "Hint: raise the output token budget or lower the reasoning effort."
+        "Hint: raise the output token budget (RaiseOutputBudget) or lower the reasoning effort."
     )
 
 
@@ -46,7 +46,11 @@ def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
     ("reason", "kind", "hint"),
     [
         ("stop", ReplyKind.BLANK, "allow more retries or another nudge"),
-        ("length", ReplyKind.TRUNCATED, "raise the output token budget or lower the reasoning"),
+        (
+            "length",
+            ReplyKind.TRUNCATED,
+            "raise the output token budget (RaiseOutputBudget) or lower the reasoning",
+        ),
         ("SAFETY", ReplyKind.BLOCKED, "the provider withheld the reply; change the request"),
         ("tool_use", ReplyKind.MALFORMED, "simplify the tools' schemas, or allow more retries"),
     ],
@@ -74,6 +78,8 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "output_tokens": 7,
         "last_message": last,
         "model": "chat model",
+        "expected_tools": (),
+        "untried_remedies": 0,
     }
     assert str(error) == (
         "Empty completion (blank) from chat model: 2 attempt(s), finish reasons: tool_use, none; "
@@ -87,6 +93,7 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "input_tokens": 7,
         "output_tokens": 3,
         "saw_reasoning": False,
+        "saw_text": False,
     }
 
 

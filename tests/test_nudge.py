@@ -18,6 +18,7 @@ from langchain_retrying.errors import RejectedAttempt
 from langchain_retrying.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 
+MODEL = ScriptedChatModel()
 PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
 
 
@@ -119,7 +120,7 @@ def test_the_default_wording(kinds, saw_reasoning, happened, kwargs, what_next):
         elapsed_seconds=0.0,
         last_message=AIMessage(""),
     )
-    nudged = DEFAULT_NUDGE(Request(PROMPT, kwargs), error)
+    nudged = DEFAULT_NUDGE(Request(PROMPT, kwargs, MODEL), error)
     assert nudged.messages[:-1] == PROMPT
     assert nudged.messages[-1].content.startswith(f"{happened} {what_next}")
     assert nudged.kwargs is kwargs
@@ -128,4 +129,4 @@ def test_the_default_wording(kinds, saw_reasoning, happened, kwargs, what_next):
 def test_what_is_no_message_is_shown_cut():
     nudge = Nudge(lambda messages, error: ["x" * 99])
     with pytest.raises(TypeError, match=r"or None, not \['x{38}$"):
-        nudge(Request(PROMPT, {}), None)
+        nudge(Request(PROMPT, {}, MODEL), None)

@@ -112,7 +112,7 @@ def test_events_are_held_one_by_one():
 def test_an_opening_that_was_dropped_starts_anew():
     gate = opening(*map(chunk, [" "] * 40))
     gate.drop()
-    assert gate.nothing_came
+    assert gate.nothing_is_held
     for _ in range(65):
         gate.add(chunk(" "))
     assert texts(gate) == [" " * 64, " "]
@@ -163,13 +163,13 @@ def test_without_an_account_chunks_go_out_as_they_came():
 
 
 @pytest.mark.parametrize(
-    ("held", "nothing_came"),
+    ("held", "nothing_is_held"),
     [([], True), ([token()], True), ([chunk("")], False), ([token(), chunk("")], False)],
     ids=["nothing", "a token", "a chunk", "both"],
 )
-def test_a_token_is_no_chunk(held, nothing_came):
+def test_a_token_is_no_chunk(held, nothing_is_held):
     gate = opening(*held)
-    assert gate.nothing_came is nothing_came
+    assert gate.nothing_is_held is nothing_is_held
     assert list(gate.release(None)) == held
 
 

@@ -118,8 +118,14 @@ def test_the_defaults():
         "stop": None,
         "retry": None,
         "nudge": DEFAULT_NUDGE,
-        "on_exhausted": "return",
+        "remedies": None,
+        "terminal_tools": (),
+        "accept": None,
+        "require_tool_call": False,
+        "hold_reasoning": True,
         "max_held_bytes": 2**20,
+        "max_held_seconds": None,
+        "on_exhausted": "return",
     }
 
 
@@ -138,8 +144,9 @@ def test_the_default_waits_are_drawn_up_to_a_bound_that_doubles(monkeypatch):
     [(None, [False, False, True]), (stop_after_attempt(2), [False, True, True])],
 )
 def test_a_call_stops_at_whichever_bound_comes_first(stop, stops):
-    strategy = RetryPolicy(max_retries=2, stop=stop).stop_strategy
+    strategy = RetryPolicy(max_retries=2, stop=stop).stops
     state = RetryCallState(Retrying(), None, (), {})
+    state.set_exception((ValueError, ValueError(), None))
     seen = []
     for _ in range(3):
         seen.append(strategy(state))

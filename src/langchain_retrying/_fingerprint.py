@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
+from pydantic import SecretBytes, SecretStr
 
-_PLAIN = (str, bytes, int, float, Enum, re.Pattern, BaseMessage, type(None))
+_PLAIN = (str, bytes, int, float, Enum, re.Pattern, BaseMessage, SecretStr, SecretBytes, type(None))
 
 
 _DEEPEST = 8
@@ -26,6 +28,8 @@ def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0
     """
     if isinstance(value, _PLAIN):
         return repr(value)
+    if isinstance(value, BaseChatModel):  # LangChain's own key for it holds no secret
+        return f"{_name(type(value))}({value._get_llm_string()})"
     if isinstance(value, (type, types.BuiltinFunctionType)):
         return _name(value)
     seen = {} if _seen is None else _seen  # by id; it keeps what it holds from being replaced
@@ -50,6 +54,8 @@ def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0
         closure = [_cell(cell) for cell in value.__closure__ or ()]
         details = part([closure, value.__defaults__, value.__kwdefaults__])
         return f"{_name(value)}({_code(value.__code__)},{details})"
+    if type(value).__reduce__ is not object.__reduce__:  # it says itself what it is made of
+        return part(value.__reduce__())
     return f"{_name(type(value))}({part(_attributes(value))})"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
@@ -19,8 +20,10 @@ from langchain_retrying._compat import add_note
 from langchain_retrying.disguises import is_disguised_blank, is_refusal
 from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying.policy import RetryPolicy
-from langchain_retrying.remedies import Request
-from langchain_retrying.reply import NOTHING, Verdict
+from langchain_retrying.proper_end import follows_terminal_tool
+from langchain_retrying.remedies import Request, next_request, untried_remedies
+from langchain_retrying.reply import NOTHING, ReplyKind, Verdict
+from langchain_retrying.tool_choice import forced_tools
 
 logger = logging.getLogger("langchain_retrying")
 
@@ -31,13 +34,17 @@ class Attempts:
     __slots__ = (
         "_attempt_began",
         "_began",
-        "_model",
         "_original",
         "error",
-        "exhausted",
+        "expected_tools",
         "gate",
+        "is_accepted",
+        "is_over",
         "kwargs",
+        "last_reply",
         "messages",
+        "model",
+        "next_request",
         "nudge_refused",
         "policy",
         "rejected",
@@ -57,23 +64,32 @@ class Attempts:
     ) -> None:
         self.policy = policy
         self.messages = messages
-        """What the next attempt sends."""
+        """What the attempt under way sends."""
         self.kwargs = kwargs
         """With which arguments; see `Request`."""
-        self._original = messages, kwargs
-        self._model = model
+        self.model = model
+        """To which model."""
+        self._original = messages, kwargs, model
+        self.expected_tools = forced_tools(kwargs) if policy.require_tool_call else ()
+        """Names of the tools of which one has to be called for the reply to be an answer."""
         self._began = self._attempt_began = waiting.monotonic()
         self.rejected: list[RejectedAttempt] = []
         self.error: EmptyCompletionError | None = None
         """The account of the attempts rejected so far."""
+        self.last_reply: AIMessage | None = None
+        """The last empty reply."""
         self.nudge_refused = False
         """Whether the provider has refused a request for the message that was added to it."""
-        self.exhausted = False
-        """Whether the last attempt was rejected and none follows."""
+        self.is_over = False
+        """Whether the last attempt brought no answer and none follows."""
+        self.is_accepted = False
+        """Whether that is as it should be."""
         self.retry_state: RetryCallState | None = None
         """tenacity's view of the call, for `on_retry`; None before the first rejection."""
         self.seconds = 0.0
         """How long to wait before the next attempt."""
+        self.next_request: Request
+        """What the next attempt sends; set when one is to be made."""
         self.gate = self._new_gate()
 
     def _new_gate(self) -> Any:
@@ -85,17 +101,16 @@ class Attempts:
         assert self.retry_state is not None  # another attempt follows a decision
         self.retry_state.prepare_for_next_attempt()
         self._attempt_began = waiting.monotonic()
+        request = self.next_request
+        self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
         self.gate = self._new_gate()
-        if self.nudge_refused:
-            self.messages, self.kwargs = self._original
-        elif self.error is not None:
-            ladder = self.policy.ladders[self.error.kind]
-            rung = min(self.error.attempts, len(ladder)) - 1
-            request = ladder[rung](Request(*self._original), self.error)
-            self.messages, self.kwargs = request.messages, request.kwargs
 
     def reject(self, verdict: Verdict, message: AIMessage) -> bool:
-        """Take an empty reply; True: another attempt is made, False: the call is exhausted."""
+        """Take an empty reply; True: another attempt is made, False: the call is over."""
+        self.last_reply = message
+        if self._is_proper_end(verdict, message):
+            self.is_over = self.is_accepted = True
+            return False
         now = waiting.monotonic()
         usage: Mapping[str, Any] = message.usage_metadata or {}
         self.rejected.append(
@@ -106,21 +121,13 @@ class Attempts:
                 input_tokens=usage.get("input_tokens", 0),
                 output_tokens=usage.get("output_tokens", 0),
                 saw_reasoning="reasoning" in verdict.seen,
+                saw_text="text" in verdict.seen,
             )
         )
-        self.error = EmptyCompletionError(
-            self.rejected,
-            elapsed_seconds=now - self._began,
-            last_message=message,
-            model=self.model_name,
-        )
-        self.exhausted = not self._goes_on(self.error, now)
-        if self.exhausted:
-            logger.warning("%s", str(self.error))  # a record may live long
-        else:
-            reason = self.error.finish_reasons[-1] or "none"
-            self._log_retry(f"{verdict.kind.value} reply, finish reason {reason}")
-        return not self.exhausted
+        self.error = self._account_as_error(now)
+        reason = self.error.finish_reasons[-1] or "none"
+        self._decide(self.error, now, f"{verdict.kind.value} reply, finish reason {reason}")
+        return not self.is_over
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception of the inner model; False: it is to be raised.
@@ -136,34 +143,51 @@ class Attempts:
         if is_disguised_blank(error, without_chunks=without_chunks):
             self.reject(NOTHING, AIMessage(content=""))
             return True
+        now = waiting.monotonic()
         if self.messages is not self._original[0] and is_refusal(error):
             # Some reject a user's turn after a tool's. Once more without, within the same bounds;
             # where they are reached, the call ends as it would have without the nudge.
             self.nudge_refused = True
-            self.exhausted = not self._goes_on(error, waiting.monotonic())
-            if self.exhausted:
-                logger.warning("%s", str(self.error))
-            else:
-                self._log_retry("Nudge refused")
+            self.error = self._account_as_error(now)
+            self._decide(error, now, "Nudge refused")
             return True
-        if self.policy.retry is not None and self._goes_on(error, waiting.monotonic()):
+        if self.policy.retry is not None and self._goes_on(error, now):
             self._log_retry(type(error).__name__)
             return True
         if self.rejected:
             add_note(error, self._note())
         return False
 
+    def is_called_off(self) -> bool:
+        """Whether the policy's stop event is set, so that the attempt waited for is not made.
+
+        Raises:
+            Exception: The inner model's, if it was to be retried and nothing has been rejected.
+
+        """
+        event = self.policy.stop_event
+        if event is None or not event.is_set():
+            return False
+        self.is_over = True
+        if not self.rejected:
+            assert self.retry_state is not None
+            assert self.retry_state.outcome is not None
+            self.retry_state.outcome.result()
+        self.error = self._account_as_error(waiting.monotonic())
+        logger.warning("%s", str(self.error))
+        return True
+
     def stand_in(self) -> AIMessage | None:
-        """What replaces the reply of an exhausted call; None: it is returned as it came.
+        """What replaces the reply of a call that is over; None: it is returned as it came.
 
         Raises:
             EmptyCompletionError: If the policy says so.
 
         """
         error, outcome = self.error, self.policy.on_exhausted
-        assert error is not None  # exhausted means that a reply was rejected
-        if outcome == "return":
+        if self.is_accepted or outcome == "return":
             return None
+        assert error is not None  # over, and not accepted, means that a reply was rejected
         if outcome == "raise":
             # Its traceback will hold this call's frames: they must not hold it.
             self.error = self.retry_state = None
@@ -183,22 +207,31 @@ class Attempts:
                 )
         return with_account(message, {**self._account(), "stand_in": True})
 
+    def tell_budgets(self) -> None:
+        """Tell the policy's budgets that the call was answered."""
+        for budget in self.policy.budgets:
+            budget.answered()
+
     def account_of_retries(self) -> dict[str, Any] | None:
         """`response_metadata["empty_retry"]`; None if the call made one attempt."""
         return self._account() if self.attempt_number > 1 else None
 
     @property
     def last_message(self) -> AIMessage:
-        """The last reply, for an exhausted call whose last attempt brought none, as it is told."""
-        assert self.error is not None
+        """The last empty reply, of a call that is over, as it is told."""
+        assert self.last_reply is not None
         account = self.account_of_retries()
-        message = self.error.last_message
-        return message if account is None else with_account(message, account)
+        return self.last_reply if account is None else with_account(self.last_reply, account)
+
+    @property
+    def asks_inner_model(self) -> bool:
+        """Whether the attempt goes to the inner model, and not to another in its place."""
+        return self.model is self._original[2]
 
     @property
     def model_name(self) -> str:
-        """The inner model's class and name, for people."""
-        return describe(self._model)
+        """Class and name of the model that was asked, for people."""
+        return describe(self.model)
 
     @property
     def attempt_number(self) -> int:
@@ -213,12 +246,44 @@ class Attempts:
             "output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
         }
 
+    def _account_as_error(self, now: float) -> EmptyCompletionError:
+        assert self.last_reply is not None  # a reply was rejected
+        ladder = self.policy.ladders.get(self.rejected[-1].kind, ())
+        return EmptyCompletionError(
+            self.rejected,
+            elapsed_seconds=now - self._began,
+            last_message=self.last_reply,
+            model=self.model_name,
+            expected_tools=self.expected_tools,
+            untried_remedies=untried_remedies(ladder, len(self.rejected)),
+        )
+
+    def _is_proper_end(self, verdict: Verdict, message: AIMessage) -> bool:
+        policy, messages = self.policy, self._original[0]
+        if verdict.kind is ReplyKind.BLANK and follows_terminal_tool(
+            messages, policy.terminal_tools
+        ):
+            return True
+        return policy.accept is not None and bool(policy.accept([*messages], message))
+
+    def _decide(self, error: Exception, now: float, what: str) -> None:
+        """Go on to another attempt, or end the call, and say so."""
+        self.is_over = not self._goes_on(error, now)
+        if self.is_over:
+            logger.warning("%s", str(self.error))  # a record may live long
+        else:
+            self._log_retry(what)
+
     def _goes_on(self, error: Exception, now: float) -> bool:
+        """Whether another attempt is made; if so, `seconds` and `next_request` are set."""
+        return self._is_allowed(error, now) and self._finds_request()
+
+    def _is_allowed(self, error: Exception, now: float) -> bool:
         """Whether tenacity has another attempt made; if so, `seconds` is set."""
         if self.retry_state is None:
             retrying = Retrying(
                 wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait" to tenacity
-                stop=self.policy.stop_strategy,
+                stop=self.policy.stops,
                 retry=retry_always,  # it is asked only about what is retried
                 # Called when it stops; otherwise it would raise, into a traceback of its own.
                 retry_error_callback=lambda state: None,
@@ -246,6 +311,19 @@ class Attempts:
         if self.nudge_refused and self.messages is not self._original[0]:
             return True
         return self.policy.retry is not None and self.policy.retry(state)
+
+    def _finds_request(self) -> bool:
+        """Whether there is something to try; if so, `next_request` is set."""
+        original = request = Request(*self._original)
+        if self.error is not None:
+            changed = next_request(self.policy.ladders[self.error.kind], original, self.error)
+            if changed is None:
+                return False
+            request = changed
+            if self.nudge_refused:
+                request = replace(changed, messages=original.messages)
+        self.next_request = request
+        return True
 
     def _log_retry(self, what: str) -> None:
         logger.warning(

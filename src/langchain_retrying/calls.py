@@ -16,6 +16,8 @@ from langchain_retrying.attempts import Attempts, with_account
 from langchain_retrying.opening import HeldTokens, Opening
 from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
+NO_RESULT = ChatResult(generations=[])
+
 
 class WholeCall(Attempts):
     """A call whose replies come whole."""
@@ -25,7 +27,7 @@ class WholeCall(Attempts):
     gate: HeldTokens
 
     def _new_gate(self) -> HeldTokens:
-        return HeldTokens()
+        return HeldTokens(text_counts=not self.expected_tools)
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception; False: it is to be raised."""
@@ -34,18 +36,32 @@ class WholeCall(Attempts):
     def ended(self, result: ChatResult | None) -> ChatResult | None:
         """Take a result, None after an exception; give the one for the caller, or None."""
         if result is None:
-            return self._exhausted(ChatResult(generations=[])) if self.exhausted else None
+            return self.at_its_end() if self.is_over else None
         generations = result.generations
-        if (generations and is_plain_text(generations[0].message.content)) or self.gate.committed:
-            return self._accounted(result)
-        verdict, result = _judge(result)
-        if verdict.is_answer:
-            return self._accounted(result)
-        if self.reject(verdict, _message_of(result)):
-            return None
-        return self._exhausted(result)
+        if not self.gate.committed and (
+            self.expected_tools
+            or not generations
+            or not is_plain_text(generations[0].message.content)
+        ):
+            verdict, result = _judge(result, text_counts=not self.expected_tools)
+            if not verdict.is_answer:
+                if self.reject(verdict, _message_of(result)):
+                    return None
+                return self.at_its_end(result)
+        if self.policy.budgets:
+            self.tell_budgets()
+        return self._accounted(result)
 
-    def _exhausted(self, result: ChatResult) -> ChatResult:
+    def at_its_end(self, result: ChatResult = NO_RESULT) -> ChatResult:
+        """What a call that is over gives: what stands in for the reply, or the last reply.
+
+        Args:
+            result: That of the last attempt; default: it brought none, or it is gone.
+
+        Raises:
+            EmptyCompletionError: If the policy says so.
+
+        """
         message = self.stand_in()
         if message is not None:
             self.gate.drop()
@@ -66,8 +82,10 @@ class WholeCall(Attempts):
 class StreamedCall(Attempts):
     """A call whose replies come in chunks."""
 
-    __slots__ = ("_failed",)
+    __slots__ = ("_failed", "chunks")
 
+    chunks: Any
+    """What the attempt is read from; None before it is sent."""
     gate: Opening
     opening_class: type[Opening] = Opening
     amend: Callable[[Any], Any] | None = None
@@ -75,41 +93,60 @@ class StreamedCall(Attempts):
 
     def _new_gate(self) -> Opening:
         self._failed = False  # whether this attempt has ended in an exception
-        return self.opening_class(self.policy.max_held_bytes)
+        self.chunks = None
+        seconds = self.policy.max_held_seconds
+        return self.opening_class(
+            self.policy.max_held_bytes,
+            text_counts=not self.expected_tools,
+            hold_reasoning=self.policy.hold_reasoning,
+            until=None if seconds is None else self._attempt_began + seconds,
+        )
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception; False: it is to be raised."""
-        self._failed = super().catches(error, without_chunks=self.gate.nothing_came)
+        self._failed = super().catches(error, without_chunks=not self.gate.has_come)
         return self._failed
 
     def ended(self) -> Iterable[Any] | None:
-        """Take the end, the commit or the bound; give what goes out first, or None."""
+        """Take the end, the commit or a bound; give what goes out first, or None."""
         gate = self.gate
         if not (gate.committed or self._failed):
             verdict = gate.end()
             if not verdict.is_answer:
                 self.reject(verdict, gate.message())
         if gate.committed:
+            if self.policy.budgets:
+                self.tell_budgets()
             return gate.release(self.account_of_retries())
-        if not self.exhausted:
+        if not self.is_over:
             gate.drop()
             return None
+        return self.at_its_end()
+
+    def at_its_end(self) -> Iterable[Any]:
+        """What goes out of a call that is over: what stands in for the reply, or what is held.
+
+        Raises:
+            EmptyCompletionError: If the policy says so.
+
+        """
+        gate = self.gate
         message = self.stand_in()
         if message is not None:
             return gate.items_of(message)
-        if gate.nothing_came:
+        if gate.nothing_is_held:
             return gate.items_of(self.last_message)
         return gate.release(self.account_of_retries())
 
 
-def _judge(result: ChatResult) -> tuple[Verdict, ChatResult]:
+def _judge(result: ChatResult, *, text_counts: bool) -> tuple[Verdict, ChatResult]:
     """Judge all candidates; the first usable one comes first in the result that is returned.
 
     A result is empty only if every candidate is; the verdict is then that on the first.
     """
     verdicts = []
     for position, generation in enumerate(result.generations):
-        judge = ReplyJudge()
+        judge = ReplyJudge(text_counts=text_counts)
         judge.add(generation.message, generation.generation_info)
         if result.llm_output:
             judge.note(result.llm_output)

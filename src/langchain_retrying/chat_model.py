@@ -22,6 +22,7 @@ from langchain_retrying.callbacks import Token, gated, run_manager_of_stream
 from langchain_retrying.calls import StreamedCall, WholeCall
 from langchain_retrying.events import EventCall
 from langchain_retrying.facade import DEFAULT_POLICY, Facade, hook
+from langchain_retrying.fallback import method_of
 from langchain_retrying.policy import RetryPolicy
 
 if TYPE_CHECKING:
@@ -82,17 +83,18 @@ class RetryingChatModel(Facade):
         call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
         while True:
             try:
-                result = _send(self.inner_model._generate, call, stop, run_manager)
+                result = _send("_generate", call, stop, run_manager)
             except Exception as error:
                 if not call.catches(error):
                     raise
                 result = None
             accepted = call.ended(result)
+            if accepted is None and not self._retries(call, run_manager):
+                accepted = call.at_its_end()
             if accepted is not None:
                 for token in call.gate.release():
                     token.send()
                 return accepted
-            self._before_retry(call, run_manager)
 
     @hook
     async def _agenerate(
@@ -101,46 +103,38 @@ class RetryingChatModel(Facade):
         call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
         while True:
             try:
-                result = await _send(self.inner_model._agenerate, call, stop, run_manager)
+                result = await _send("_agenerate", call, stop, run_manager)
             except Exception as error:
                 if not call.catches(error):
                     raise
                 result = None
             accepted = call.ended(result)
+            if accepted is None and not await self._aretries(call, run_manager):
+                accepted = call.at_its_end()
             if accepted is not None:
                 for token in call.gate.release():
                     await _awaited(token.send())
                 return accepted
-            await self._before_async_retry(call, run_manager)
 
     @hook
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
-        return self._flow(call, self.inner_model._stream, stop, run_manager)
+        return self._flow(call, "_stream", stop, run_manager)
 
     @hook
     def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
-        return self._async_flow(call, self.inner_model._astream, stop, run_manager)
+        return self._async_flow(call, "_astream", stop, run_manager)
 
-    def _flow(
-        self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
-    ) -> Iterator[Any]:
+    def _flow(self, call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> Iterator[Any]:
         while True:
-            chunks: Any = ()
             try:
-                try:
-                    chunks = iter(_send(method, call, stop, run_manager))
-                    for chunk in chunks:
-                        if call.gate.add(chunk):
-                            break
-                except Exception as error:
-                    if not call.catches(error):
-                        raise
+                while _read(call, hook, stop, run_manager):
+                    yield from call.gate.take_live()
                 opening = call.ended()
                 if opening is not None:
                     for item in opening:
@@ -148,28 +142,24 @@ class RetryingChatModel(Facade):
                             item.send()
                         else:
                             yield item
-                    if not call.exhausted:
+                    if not call.is_over:
                         amend = call.amend
-                        yield from chunks if amend is None else map(amend, chunks)
+                        yield from call.chunks if amend is None else map(amend, call.chunks)
                     return
             finally:
-                _close(chunks)
-            self._before_retry(call, run_manager or run_manager_of_stream(self))
+                _close(call.chunks)
+            if not self._retries(call, run_manager or run_manager_of_stream(self)):
+                yield from call.at_its_end()
+                return
 
     async def _async_flow(
-        self, call: StreamedCall, method: Callable[..., Any], stop: Any, run_manager: Any
+        self, call: StreamedCall, hook: str, stop: Any, run_manager: Any
     ) -> AsyncIterator[Any]:
         while True:
-            chunks: Any = ()
             try:
-                try:
-                    chunks = aiter(_send(method, call, stop, run_manager))
-                    async for chunk in chunks:
-                        if call.gate.add(chunk):
-                            break
-                except Exception as error:
-                    if not call.catches(error):
-                        raise
+                while await _aread(call, hook, stop, run_manager):
+                    for chunk in call.gate.take_live():
+                        yield chunk
                 opening = call.ended()
                 if opening is not None:
                     for item in opening:
@@ -177,14 +167,17 @@ class RetryingChatModel(Facade):
                             await _awaited(item.send())
                         else:
                             yield item
-                    if not call.exhausted:
+                    if not call.is_over:
                         amend = call.amend
-                        async for chunk in chunks:
+                        async for chunk in call.chunks:
                             yield chunk if amend is None else amend(chunk)
                     return
             finally:
-                await _aclose(chunks)
-            await self._before_async_retry(call, run_manager or run_manager_of_stream(self))
+                await _aclose(call.chunks)
+            if not await self._aretries(call, run_manager or run_manager_of_stream(self)):
+                for chunk in call.at_its_end():
+                    yield chunk
+                return
 
     def _generate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -218,47 +211,54 @@ class RetryingChatModel(Facade):
             "_astream_chat_model_events": _astream_events,
         }
 
-    def _before_retry(self, call: Attempts, run_manager: Any) -> None:
-        """Report the retry, wait, and take the inner model's rate limit for one more request."""
+    def _retries(self, call: Attempts, run_manager: Any) -> bool:
+        """Report the retry, wait for it and begin it; False: it was called off meanwhile."""
         if run_manager is not None:
             run_manager.on_retry(call.retry_state)
         if call.seconds > 0:
-            waiting.sleep(call.seconds)
-        if self.rate_limiter is not None:
-            self.rate_limiter.acquire(blocking=True)
+            waiting.sleep(call.seconds, call.policy.stop_event)
+        if call.is_called_off():
+            return False
+        limiter = call.next_request.model.rate_limiter
+        if limiter is not None:  # one more request
+            limiter.acquire(blocking=True)
         call.begin_attempt()
+        return True
 
-    async def _before_async_retry(self, call: Attempts, run_manager: Any) -> None:
-        """As `_before_retry`."""
+    async def _aretries(self, call: Attempts, run_manager: Any) -> bool:
+        """As `_retries`."""
         if run_manager is not None:
             await run_manager.on_retry(call.retry_state)
         if call.seconds > 0:
             await waiting.asleep(call.seconds)
-        if self.rate_limiter is not None:
-            await self.rate_limiter.aacquire(blocking=True)
+        if call.is_called_off():
+            return False
+        limiter = call.next_request.model.rate_limiter
+        if limiter is not None:
+            await limiter.aacquire(blocking=True)
         call.begin_attempt()
+        return True
 
 
 @hook
 def _stream_events(
     self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
 ) -> Iterator[Any]:
-    inner: Any = self.inner_model
-    call = EventCall(self.retry_policy, messages, kwargs, inner)
-    return self._flow(call, inner._stream_chat_model_events, stop, run_manager)
+    call = EventCall(self.retry_policy, messages, kwargs, self.inner_model)
+    return self._flow(call, "_stream_chat_model_events", stop, run_manager)
 
 
 @hook
 def _astream_events(
     self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
 ) -> AsyncIterator[Any]:
-    inner: Any = self.inner_model
-    call = EventCall(self.retry_policy, messages, kwargs, inner)
-    return self._async_flow(call, inner._astream_chat_model_events, stop, run_manager)
+    call = EventCall(self.retry_policy, messages, kwargs, self.inner_model)
+    return self._async_flow(call, "_astream_chat_model_events", stop, run_manager)
 
 
-def _send(method: Callable[..., Any], call: Attempts, stop: Any, run_manager: Any) -> Any:
+def _send(hook: str, call: Attempts, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
+    method = getattr(call.model, hook) if call.asks_inner_model else method_of(call.model, hook)
     # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
     if run_manager is None or (
         isinstance(call, WholeCall) and not _takes_run_manager(getattr(method, "__func__", method))
@@ -267,6 +267,46 @@ def _send(method: Callable[..., Any], call: Attempts, stop: Any, run_manager: An
     if run_manager.handlers:
         run_manager = gated(run_manager, call.gate)
     return method([*call.messages], stop=stop, run_manager=run_manager, **call.kwargs)
+
+
+def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
+    """Read until the attempt is decided; True: until there is reasoning to go out live.
+
+    What a consumer throws into the stream is no failure of the model, so nothing is yielded here.
+    """
+    try:
+        if call.chunks is None:
+            call.chunks = iter(_send(hook, call, stop, run_manager))
+        for chunk in call.chunks:
+            if call.gate.add(chunk):
+                return bool(call.gate.live)
+    except Exception as error:
+        if not call.catches(error):
+            raise
+    return False
+
+
+async def _aread(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
+    """As `_read`."""
+    try:
+        if call.chunks is None:
+            call.chunks = aiter(_send(hook, call, stop, run_manager))
+        if call.gate.until is not None:
+            await waiting.done_until(call.gate.until, _fill(call))
+            return bool(call.gate.live)
+        async for chunk in call.chunks:
+            if call.gate.add(chunk):
+                return bool(call.gate.live)
+    except Exception as error:
+        if not call.catches(error):
+            raise
+    return False
+
+
+async def _fill(call: StreamedCall) -> None:
+    async for chunk in call.chunks:
+        if call.gate.add(chunk):
+            break
 
 
 @lru_cache(maxsize=256)

@@ -13,15 +13,18 @@ from langchain_retrying.reply import ReplyKind
 
 _HINTS = {
     ReplyKind.BLANK: "allow more retries or another nudge",
-    ReplyKind.TRUNCATED: "raise the output token budget or lower the reasoning effort",
-    ReplyKind.BLOCKED: "the provider withheld the reply; change the request",
+    ReplyKind.TRUNCATED: (
+        "raise the output token budget (RaiseOutputBudget) or lower the reasoning effort"
+    ),
+    ReplyKind.BLOCKED: "the provider withheld the reply; change the request or use FallbackModel",
     ReplyKind.MALFORMED: "simplify the tools' schemas, or allow more retries",
 }
+_HINT_IF_TEXT_CAME = "the model answered in text; check that it supports a forced tool choice"
 
 
 @dataclass(frozen=True)
 class RejectedAttempt:
-    """One request whose reply was empty."""
+    """One request whose reply was not accepted."""
 
     kind: ReplyKind
     finish_reason: str | None
@@ -33,31 +36,42 @@ class RejectedAttempt:
     output_tokens: int
     """As reported by the provider, reasoning included; 0 if it reported none."""
     saw_reasoning: bool = False
+    saw_text: bool = False
+    """Visible text, which is not accepted only where a tool call is required."""
 
     def as_dict(self) -> dict[str, Any]:
         """The form it has in `response_metadata`: plain JSON types."""
         return {**asdict(self), "kind": self.kind.value}
 
+    def is_same_blank(self, other: RejectedAttempt) -> bool:
+        """Whether both came to nothing in the same way, so that chance is an unlikely cause."""
+        return (self.kind, self.finish_reason) == (other.kind, other.finish_reason) and not any(
+            attempt.output_tokens or attempt.saw_reasoning or attempt.saw_text
+            for attempt in (self, other)
+        )
+
 
 class EmptyCompletionError(ModelError):
     """A chat model's reply carried nothing that a consumer can use.
 
-    Raised when `RetryPolicy(on_exhausted="raise")`, and handed to tenacity's strategies and to
-    `on_retry` handlers as the outcome of each rejected attempt. It is a non-retryable
-    `langchain_core.exceptions.ModelError` (where langchain-core has that class): what was
-    retried already is not to be retried by the next layer. It pickles. Its text shows counts and
-    reasons, never a prompt, a reply, a key or a provider's raw answer.
+    Raised when `RetryPolicy(on_exhausted="raise")`, and handed to remedies, to tenacity's
+    strategies and to `on_retry` handlers as the account of what was rejected. It is a
+    non-retryable `langchain_core.exceptions.ModelError` (where langchain-core has that class):
+    what was retried already is not to be retried by the next layer. It pickles. Its text shows
+    counts, reasons and names of tools, never a prompt, a reply, a key or a provider's raw answer.
     """
 
     is_retryable = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- an account has many parts
         self,
         rejected: Sequence[RejectedAttempt],
         *,
         elapsed_seconds: float,
         last_message: AIMessage,
         model: str = "chat model",
+        expected_tools: Sequence[str] = (),
+        untried_remedies: int = 0,
     ) -> None:
         """Account for the attempts of one call.
 
@@ -66,6 +80,9 @@ class EmptyCompletionError(ModelError):
             elapsed_seconds: Since the call began, waits included.
             last_message: The last reply as it came; an empty message if none came at all.
             model: Name of the model, for the text.
+            expected_tools: Names of the tools of which one had to be called, if the policy
+                requires it; a schema for structured output is such a tool.
+            untried_remedies: Rungs of the ladder for this kind that have not been tried.
 
         """
         self.rejected = tuple(rejected)
@@ -83,14 +100,24 @@ class EmptyCompletionError(ModelError):
         """Of all rejected attempts."""
         self.last_message = last_message
         self.model = model
+        self.expected_tools = tuple(expected_tools)
+        self.untried_remedies = untried_remedies
         super().__init__(self._text())
+
+    @property
+    def is_repeated_blank(self) -> bool:
+        """Whether the last two attempts came to nothing in the same way."""
+        return self.attempts > 1 and self.rejected[-1].is_same_blank(self.rejected[-2])
 
     def _text(self) -> str:
         reasons = ", ".join(reason or "none" for reason in self.finish_reasons)
+        expected = f"no call of {' or '.join(self.expected_tools)}; " if self.expected_tools else ""
+        hint = _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
         return (
-            f"Empty completion ({self.kind.value}) from {self.model}: {self.attempts} attempt(s), "
-            f"finish reasons: {reasons}; {self.elapsed_seconds:.2f} s, {self.input_tokens} input "
-            f"and {self.output_tokens} output tokens. Hint: {_HINTS[self.kind]}."
+            f"Empty completion ({self.kind.value}) from {self.model}: {expected}"
+            f"{self.attempts} attempt(s), finish reasons: {reasons}; "
+            f"{self.elapsed_seconds:.2f} s, {self.input_tokens} input "
+            f"and {self.output_tokens} output tokens. Hint: {hint}."
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -98,6 +125,8 @@ class EmptyCompletionError(ModelError):
             "elapsed_seconds": self.elapsed_seconds,
             "last_message": self.last_message,
             "model": self.model,
+            "expected_tools": self.expected_tools,
+            "untried_remedies": self.untried_remedies,
         }
         return _restore, (type(self), self.rejected, state)
 

@@ -38,8 +38,8 @@ class EventOpening(Opening):
 
     __slots__ = ("_block_types",)
 
-    def __init__(self, max_held_bytes: int) -> None:
-        super().__init__(max_held_bytes)
+    def __init__(self, max_held_bytes: int, **options: Any) -> None:
+        super().__init__(max_held_bytes, **options)
         self._block_types: dict[Any, Any] = {}  # by the block's index
 
     def add(self, chunk: Event) -> bool:

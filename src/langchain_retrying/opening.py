@@ -13,9 +13,10 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGenerationChunk
 
+from langchain_retrying import waiting
 from langchain_retrying.attempts import with_account
 from langchain_retrying.callbacks import Token
-from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
+from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, examine, is_plain_text
 
 _RUN = 64
 """Held chunks beyond this many are merged in runs of it: 100,000 take 5 MB instead of 190."""
@@ -24,19 +25,53 @@ _RUN = 64
 class Opening:
     """The first chunks of one streamed attempt, and the tokens it reported meanwhile, in order."""
 
-    __slots__ = ("_bytes_left", "_held", "_judge", "_run", "_run_type", "committed")
+    __slots__ = (
+        "_bytes_left",
+        "_held",
+        "_hold_reasoning",
+        "_judge",
+        "_run",
+        "_run_type",
+        "committed",
+        "has_come",
+        "live",
+        "until",
+    )
 
-    def __init__(self, max_held_bytes: int) -> None:
+    def __init__(
+        self,
+        max_held_bytes: int,
+        *,
+        text_counts: bool = True,
+        hold_reasoning: bool = True,
+        until: float | None = None,
+    ) -> None:
+        """Begin to hold.
+
+        Args:
+            max_held_bytes: See `RetryPolicy`; so are the next two.
+            text_counts: Whether text makes an answer.
+            hold_reasoning: False: chunks of reasoning are given out by `take_live`.
+            until: By the clock of `waiting.monotonic`; None: no such bound.
+
+        """
         self.committed = False
         """Whether the reply is known to be an answer, so that it may flow."""
-        self._judge: ReplyJudge | None = None  # none is needed for text at once
+        self.has_come = False
+        """Whether a chunk has come that did not commit."""
+        self.until = until
+        self._hold_reasoning = hold_reasoning
+        self.live: list[Any] = []
+        """Chunks of reasoning that are to go out now; none if reasoning is held."""
+        # None is needed for text at once.
+        self._judge = None if text_counts else ReplyJudge(text_counts=False)
         self._held: list[Any] = []
         self._run = 0  # chunks at the end of `_held` that are not yet merged
         self._run_type: type | None = None  # of their content
         self._bytes_left = max_held_bytes
 
     def add(self, chunk: Any) -> bool:
-        """Hold a chunk; True when no more is to be held: at the commit, or at the bound."""
+        """Hold a chunk; True to stop reading: at the commit, at a bound, or to `take_live`."""
         if self._judge is None and is_plain_text(chunk.message.content):
             self._held.append(chunk)
             self.committed = True
@@ -52,6 +87,14 @@ class Opening:
             self._held.append(item)
             self.committed = True
             return True
+        self.has_come = True
+        late = self.until is not None and waiting.monotonic() >= self.until
+        if not (self._hold_reasoning or late) and merge and _is_reasoning(message):
+            live, item = _apart(item)
+            self.live.append(live)
+            if item is None:
+                return True
+            message = item.message
         content = message.content
         if merge:
             # Text and blocks do not add up the same in any order, so a run is of one of them.
@@ -68,7 +111,12 @@ class Opening:
             + _size(message.additional_kwargs)
             + _size(said.generation_info)
         )
-        return self._bytes_left < 0
+        return late or self._bytes_left < 0 or bool(self.live)
+
+    def take_live(self) -> Iterable[Any]:
+        """Take what is in `live`."""
+        live, self.live = self.live, []
+        return live
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
         """Hold a token in its place among the chunks; after the commit it goes through."""
@@ -79,7 +127,7 @@ class Opening:
         return ()
 
     def end(self) -> Verdict:
-        """The verdict, when the stream has ended or the bound is reached."""
+        """The verdict, when the stream has ended or a bound is reached."""
         verdict = NOTHING if self._judge is None else self._judge.verdict()
         self.committed = verdict.is_answer
         return verdict
@@ -102,7 +150,7 @@ class Opening:
         self._run = 0
 
     @property
-    def nothing_came(self) -> bool:
+    def nothing_is_held(self) -> bool:
         """Whether no chunk is held."""
         return all(isinstance(item, Token) for item in self._held)
 
@@ -134,10 +182,10 @@ class HeldTokens:
 
     __slots__ = ("_held", "_judge", "committed")
 
-    def __init__(self) -> None:
+    def __init__(self, *, text_counts: bool = True) -> None:
         self.committed = False
         """Whether tokens have been let through, so that the attempt can't be taken back."""
-        self._judge: ReplyJudge | None = None
+        self._judge = None if text_counts else ReplyJudge(text_counts=False)
         self._held: list[Token] = []
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -190,6 +238,28 @@ def chunk_of(message: AIMessage) -> ChatGenerationChunk:
 
 def _merge(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk:
     return chunks[0] + chunks[1:] if len(chunks) > 1 else chunks[0]
+
+
+def _is_reasoning(message: Any) -> bool:
+    return examine(message).seen == {"reasoning"}
+
+
+def _apart(chunk: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ChatGenerationChunk | None]:
+    """The reasoning of a chunk, and what else it tells, which is so only of an answer."""
+    message = chunk.message
+    if not (
+        getattr(message, "usage_metadata", None)
+        or message.response_metadata
+        or chunk.generation_info
+    ):
+        return chunk, None
+    nothing: dict[str, Any] = {"content": type(message.content)(), "additional_kwargs": {}}
+    told: dict[str, Any] = {"usage_metadata": None, "response_metadata": {}}
+    live = ChatGenerationChunk(message=message.model_copy(update=told))
+    rest = ChatGenerationChunk(
+        message=message.model_copy(update=nothing), generation_info=chunk.generation_info
+    )
+    return live, rest
 
 
 def _size(value: Any) -> int:

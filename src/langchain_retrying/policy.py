@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+import copy
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from tenacity import RetryCallState, stop_after_attempt, stop_any, wait_chain, wait_none
+from tenacity import RetryCallState, wait_chain, wait_none
 from tenacity.wait import wait_random_exponential
 
+from langchain_retrying._checks import (
+    check_bool,
+    check_callable,
+    check_int,
+    check_nudge,
+    check_on_exhausted,
+    check_seconds,
+    checked_names,
+    checked_remedies,
+)
 from langchain_retrying._fingerprint import fingerprint
+from langchain_retrying.bounds import RetryBudget, budgets_in, event_in
 from langchain_retrying.errors import EmptyCompletionError
-from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Remedy, repeat
-from langchain_retrying.reply import ReplyKind, is_empty_ai_message
+from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
+from langchain_retrying.reply import ReplyKind
 
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, max=8))
@@ -36,14 +47,39 @@ class RetryPolicy:
             requests. At least 0, which judges but never retries.
         wait: A tenacity wait strategy, in seconds. Default: the first retry at once, then full
             jitter with 0.5 s base and 8 s cap. None: no wait.
-        stop: A further tenacity stop strategy, such as `stop_after_delay(30)`; the call stops at
-            whichever of it and `max_retries` comes first. None: only `max_retries` counts.
+        stop: A further tenacity stop strategy; the call stops at whichever of it and
+            `max_retries` comes first. It is asked as if the wait before the next attempt were
+            over, so `stop_after_delay(30)` starts no attempt, and no wait for one, that begins
+            30 s or more after the call. `stop_after_rejected_tokens`, `stop_when_blank_repeats`
+            and `RetryBudget` are this package's own. `stop_when_event_set(event)` ends a wait
+            (of `time.sleep`; an async call is ended by cancellation) and the call as soon as the
+            event is set. None: only `max_retries` counts.
         retry: A tenacity retry predicate for exceptions of the inner model, such as
             `retry_if_exception_type(TimeoutError)`. None: exceptions are not retried; that is
             what the provider client's own `max_retries` is for.
         nudge: The message put at the end of a retried request: text, a message, or a callable
             `(messages, error)` that returns either, or None. Default: a wording that fits what
             happened. None: the request is repeated as it was.
+        remedies: For each kind of empty reply that is to be retried, the ladder of what is
+            changed: retry k uses rung k, the last one repeats. A rung is a remedy (`Nudge()`,
+            `WithParams()`, `RaiseOutputBudget()`, `FallbackModel()`, `repeat`, a callable of your
+            own), or a tuple of several that are applied together. It takes the place of the
+            default as a whole: a kind that is not in it is not retried. None: `nudge`, for
+            `BLANK` and `MALFORMED`.
+        terminal_tools: Names of tools after whose result saying nothing is a proper end: a blank
+            is then accepted as it is. A result that tells of an error does not count. Default:
+            none.
+        accept: A callable `(messages, reply) -> bool`; True accepts an empty reply as it is. It is
+            asked about every empty reply. None: none is accepted.
+        require_tool_call: Whether text without a tool call is an empty reply where the request
+            forces a tool call (`tool_choice` "any", "required" or a name, as `create_agent` does
+            for a `ToolStrategy`). A stream of such a call is held until its tool call. Default:
+            text is an answer.
+        hold_reasoning: Whether reasoning is held until the reply is known to be an answer. False:
+            chunks of reasoning (blocks or fields of its own; `<think>` in the text is held) go
+            out as they come, ahead of what is held. What that costs: the reasoning of a rejected
+            attempt has been seen, and is part of the message that a consumer adds up. Native
+            protocol events are always held. Default: True.
         on_exhausted: What becomes of an empty reply that is not retried any more. `"return"`: it
             is returned as it came. `"raise"`: `EmptyCompletionError`. Any other text stands in
             for the reply, with its id, usage and metadata. An `AIMessage` is returned in its
@@ -52,10 +88,15 @@ class RetryPolicy:
             characters of text and reasoning and one for each chunk; at least 1. At the bound the
             attempt is closed and counts as empty. The default, 2**20, is more than the largest
             output of any model.
+        max_held_seconds: The longest wait for the first usable chunk of a streamed attempt, in
+            seconds, above 0; then the attempt is closed and judged by what has come. A
+            synchronous stream can only notice it when a chunk comes, so there a timeout of the
+            provider's client has to end a silence. None: no such bound.
 
     Raises:
         TypeError: An argument is of a kind that can't be used.
-        ValueError: A number is out of its bounds, or a text is empty.
+        ValueError: A number is out of its bounds, a text or a ladder is empty, there is a ladder
+            for `ANSWER`, or a `nudge` beside `remedies`, which would not be used.
 
     """
 
@@ -64,21 +105,37 @@ class RetryPolicy:
     stop: Callable[[RetryCallState], bool] | None = None
     retry: Callable[[RetryCallState], bool] | None = None
     nudge: NudgeText | Nudge | None = DEFAULT_NUDGE
-    on_exhausted: OnExhausted = "return"
+    remedies: Mapping[ReplyKind, Sequence[Rung]] | None = None
+    terminal_tools: Sequence[str] = ()
+    accept: Callable[[Sequence[BaseMessage], AIMessage], bool] | None = None
+    require_tool_call: bool = False
+    hold_reasoning: bool = True
     max_held_bytes: int = 2**20
+    max_held_seconds: float | None = None
+    on_exhausted: OnExhausted = "return"
 
     def __post_init__(self) -> None:
-        _check_int("max_retries", self.max_retries, at_least=0)
-        _check_int("max_held_bytes", self.max_held_bytes, at_least=1)
-        _check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
-        _check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
-        _check_callable(
+        check_int("max_retries", self.max_retries, at_least=0)
+        check_int("max_held_bytes", self.max_held_bytes, at_least=1)
+        check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
+        check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
+        check_callable(
             "retry",
             self.retry,
             "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
         )
-        _check_nudge(self.nudge)
-        _check_on_exhausted(self.on_exhausted)
+        check_nudge(self.nudge)
+        if self.remedies is not None:
+            if self.nudge is not None and self.nudge != DEFAULT_NUDGE:
+                raise ValueError("nudge is not used beside remedies: write Nudge(...) in them")
+            # The caller's own may change.
+            object.__setattr__(self, "remedies", checked_remedies(self.remedies))
+        object.__setattr__(self, "terminal_tools", checked_names(self.terminal_tools))
+        check_callable("accept", self.accept, "a callable (messages, reply) that returns a bool")
+        check_bool("require_tool_call", self.require_tool_call)
+        check_bool("hold_reasoning", self.hold_reasoning)
+        check_seconds("max_held_seconds", self.max_held_seconds)
+        check_on_exhausted(self.on_exhausted)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -87,20 +144,39 @@ class RetryPolicy:
         return fingerprint(parts)
 
     @cached_property
-    def ladders(self) -> dict[ReplyKind, Sequence[Remedy]]:
-        """The remedies of each kind that is retried: retry k uses the k-th, the last repeats."""
+    def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
+        """The remedies of each kind that is retried."""
+        if self.remedies is not None:
+            return self.remedies
         nudge = self.nudge
         if nudge is None:
-            remedy: Remedy = repeat
+            ladder: tuple[Rung] = (repeat,)
         else:
-            remedy = nudge if isinstance(nudge, Nudge) else Nudge(nudge)
-        return {ReplyKind.BLANK: (remedy,), ReplyKind.MALFORMED: (remedy,)}
+            ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
+        return {ReplyKind.BLANK: ladder, ReplyKind.MALFORMED: ladder}
+
+    def stops(self, retry_state: RetryCallState) -> bool:
+        """Whether no further attempt is made, by `max_retries` and `stop`."""
+        if retry_state.attempt_number > self.max_retries:
+            return True
+        if self.stop is None:
+            return False
+        # As the call will stand when the wait is over. (`outcome_timestamp` is there: it is asked
+        # only about an attempt that has ended.)
+        later = copy.copy(retry_state)
+        later.outcome_timestamp = (retry_state.outcome_timestamp or 0) + retry_state.upcoming_sleep
+        later.upcoming_sleep = 0.0
+        return self.stop(later)
 
     @cached_property
-    def stop_strategy(self) -> Callable[[RetryCallState], bool]:
-        """`stop` and `max_retries` in one."""
-        at_most = stop_after_attempt(self.max_retries + 1)
-        return at_most if self.stop is None else stop_any(at_most, self.stop)  # type: ignore[arg-type]  # any callable will do
+    def budgets(self) -> tuple[RetryBudget, ...]:
+        """The budgets in `stop`, which are to be told of answers."""
+        return tuple(budgets_in(self.stop))
+
+    @cached_property
+    def stop_event(self) -> threading.Event | None:
+        """The event that ends a wait; None if there is none."""
+        return event_in(self.stop)
 
     def __repr__(self) -> str:
         differing = (
@@ -117,48 +193,3 @@ class RetryPolicy:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
-
-
-def _check_int(name: str, value: Any, *, at_least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-    if value < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, not {value}")
-
-
-def _check_callable(name: str, value: Any, wanted: str) -> None:
-    if value is None:
-        return
-    if isinstance(value, type):
-        raise TypeError(f"{name} must be {wanted}, not the class {value.__name__}: call it")
-    if not callable(value):
-        raise TypeError(f"{name} must be {wanted} or None, not {type(value).__name__}")
-    call = value if inspect.isfunction(value) else getattr(value, "__call__", None)  # noqa: B004 -- the method is wanted, not whether there is one
-    if inspect.iscoroutinefunction(call):
-        raise TypeError(f"{name} must not be async: one policy serves sync and async calls")
-
-
-def _check_nudge(nudge: Any) -> None:
-    if isinstance(nudge, str):
-        if not nudge.strip():
-            raise ValueError("nudge must not be empty; write nudge=None to repeat silently")
-    elif not isinstance(nudge, BaseMessage):
-        _check_callable("nudge", nudge, "a text, a message or a callable (messages, error)")
-
-
-def _check_on_exhausted(outcome: Any) -> None:
-    if isinstance(outcome, str):
-        word = outcome.strip().lower()
-        if not word:
-            raise ValueError('on_exhausted must not be an empty text; write "return" or "raise"')
-        if word in ("return", "raise") and outcome != word:
-            raise ValueError(f"on_exhausted={outcome!r}: write {word!r}")
-    elif isinstance(outcome, AIMessage):
-        if is_empty_ai_message(outcome):
-            raise ValueError("on_exhausted must not be an empty AIMessage: give it some text")
-    elif outcome is None:
-        raise TypeError('on_exhausted must not be None; write "return" to get the empty reply')
-    else:
-        _check_callable(
-            "on_exhausted", outcome, '"return", "raise", a text, an AIMessage or a callable (error)'
-        )

@@ -1,4 +1,7 @@
-"""What the next attempt changes. Pure: a remedy takes a request and returns the next one."""
+"""What the next attempt changes. Pure: a remedy takes a request and returns the next one.
+
+Remedies form ladders, one for each kind of empty reply: retry k uses rung k, the last one repeats.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from langchain_retrying.errors import EmptyCompletionError
@@ -14,11 +18,13 @@ from langchain_retrying.reply import ReplyKind
 
 @dataclass(frozen=True)
 class Request:
-    """What one attempt sends to the inner model."""
+    """What one attempt sends, and to which model."""
 
     messages: Sequence[BaseMessage]
     kwargs: Mapping[str, Any]
     """Call arguments but `stop` and `run_manager`: `tools`, `tool_choice`, `temperature` ..."""
+    model: BaseChatModel
+    """The inner model, or the one that stands in for it."""
 
     @property
     def has_tools(self) -> bool:
@@ -26,8 +32,15 @@ class Request:
         return bool(self.kwargs.get("tools") or self.kwargs.get("functions"))
 
 
-Remedy = Callable[[Request, EmptyCompletionError], Request]
-"""`(original request, account of what was rejected so far) -> request of the next attempt`."""
+Remedy = Callable[[Request, EmptyCompletionError], Request | None]
+"""`(original request, account of what was rejected so far) -> request of the next attempt`.
+
+The request and what it holds are not to be changed: `dataclasses.replace` makes another. None says
+that there is nothing to try, and ends the call as if no retry were left.
+"""
+
+Rung = Remedy | Sequence[Remedy]
+"""A remedy, or several that are applied one after the other."""
 
 NudgeText = (
     str
@@ -46,6 +59,9 @@ def repeat(request: Request, error: EmptyCompletionError) -> Request:
 @dataclass(frozen=True)
 class Nudge:
     """The remedy that says, in one message at the end, that nothing has come.
+
+    Mistral's API rejects a user's turn after a tool's, so for `ChatMistralAI` the text is added
+    to the tool's result there.
 
     Args:
         nudge: What to say; None: a wording that fits the kind of emptiness, names tool calls only
@@ -66,9 +82,12 @@ class Nudge:
             nudge = self.nudge(request.messages, error)
         if nudge is None:
             return request
+        if not isinstance(nudge, (str, BaseMessage)):
+            raise TypeError(f"nudge must return a text, a message or None, not {nudge!r:.40}")
+        if isinstance(nudge, str) and _must_speak_inside(request):
+            *before, last = request.messages
+            return replace(request, messages=[*before, _with_text(last, nudge)])
         message = HumanMessage(content=nudge) if isinstance(nudge, str) else nudge
-        if not isinstance(message, BaseMessage):
-            raise TypeError(f"nudge must return a text, a message or None, not {message!r:.40}")
         return replace(request, messages=[*request.messages, message])
 
 
@@ -76,14 +95,102 @@ DEFAULT_NUDGE = Nudge()
 """The wording that fits what happened."""
 
 
+@dataclass(frozen=True, init=False)
+class WithParams:
+    """The remedy that changes call arguments, as `model.bind(**params)` would.
+
+    Args:
+        **params: What the inner model's integration takes at a call, at least one, such as
+            `temperature=1.0`, `reasoning_effort="low"` or `thinking={"type": "disabled"}`.
+
+    Raises:
+        TypeError: No argument is given.
+
+    """
+
+    params: Mapping[str, Any]
+
+    def __init__(self, **params: Any) -> None:
+        if not params:
+            raise TypeError("WithParams needs call arguments, such as WithParams(temperature=1.0)")
+        object.__setattr__(self, "params", params)
+
+    def __call__(self, request: Request, error: EmptyCompletionError) -> Request:
+        """The request with these arguments in place of its own of the same name."""
+        return replace(request, kwargs={**request.kwargs, **self.params})
+
+    def __repr__(self) -> str:
+        return f"WithParams({', '.join(f'{key}={value!r}' for key, value in self.params.items())})"
+
+
+def next_request(
+    ladder: Sequence[Rung], request: Request, error: EmptyCompletionError
+) -> Request | None:
+    """What the next attempt sends; None: there is nothing to try.
+
+    Args:
+        ladder: For the kind of the last reply, at least one rung.
+        request: The original one.
+        error: The account of what was rejected so far.
+
+    """
+    rung = ladder[_rung_number(ladder, error)]
+    changed = None
+    for remedy in (rung,) if callable(rung) else rung:
+        result = remedy(changed or request, error)
+        if not isinstance(result, (Request, type(None))):
+            raise TypeError(f"a remedy must return a Request or None, not {type(result).__name__}")
+        changed = result or changed  # of several, one that has nothing to try is left out
+    return changed
+
+
+def untried_remedies(ladder: Sequence[Rung], attempts: int) -> int:
+    """Rungs above the one that the last of so many attempts has used."""
+    retries = attempts - 1
+    return max(0, len(ladder) - retries)
+
+
+def _rung_number(ladder: Sequence[Rung], error: EmptyCompletionError) -> int:
+    number = min(error.attempts, len(ladder)) - 1
+    if error.is_repeated_blank:  # so the rung below this one has changed nothing
+        while number < len(ladder) - 1 and ladder[number] == ladder[number - 1]:
+            number += 1
+    return number
+
+
+def _must_speak_inside(request: Request) -> bool:
+    messages = request.messages
+    return bool(messages) and messages[-1].type == "tool" and "mistral" in request.model._llm_type
+
+
+def _with_text(message: BaseMessage, text: str) -> BaseMessage:
+    content = message.content
+    longer: Any = (
+        f"{content}\n\n{text}"
+        if isinstance(content, str)
+        else [*content, {"type": "text", "text": text}]
+    )
+    return message.model_copy(update={"content": longer})
+
+
 def _wording(request: Request, error: EmptyCompletionError) -> str:
     last = error.rejected[-1]
+    if last.saw_text:
+        names = " or ".join(error.expected_tools)
+        return (
+            f"Your last reply was text, but a tool call is required. Call {names} now, with what "
+            "you know."
+        )
     if last.kind is ReplyKind.MALFORMED:
         happened = "Your last reply was lost because its tool call was malformed."
+    elif last.kind is ReplyKind.TRUNCATED:
+        happened = "Your last reply was cut off before it said anything. Be brief."
     elif last.saw_reasoning:
         happened = "Your last reply held reasoning only, so nothing of it could be used."
     else:
         happened = "Your last reply was empty."
+    if error.expected_tools:
+        return f"{happened} Call {' or '.join(error.expected_tools)} now."
     if request.has_tools:
         return (
             f"{happened} Reply in plain text now, or make a tool call that is still needed. "

@@ -32,7 +32,8 @@ class ReplyKind(str, Enum):
     BLOCKED = "blocked"
     """The provider withheld it: content filter, safety, refusal, guardrail."""
     MALFORMED = "malformed"
-    """The provider dropped a malformed tool call, or announced one that is missing."""
+    """A tool call is missing: the provider dropped a malformed one, or announced one that did not
+    come, or the policy requires a forced one and text came instead."""
 
 
 _KIND_OF_END = {
@@ -132,9 +133,16 @@ class ReplyJudge:
     However the reply is cut, the verdict is the same. The time taken is linear in the length.
     """
 
-    __slots__ = ("_plain", "_reasons", "_seen", "_text", "_usable")
+    __slots__ = ("_plain", "_reasons", "_seen", "_text", "_text_counts", "_usable")
 
-    def __init__(self) -> None:
+    def __init__(self, *, text_counts: bool = True) -> None:
+        """Begin a judgement.
+
+        Args:
+            text_counts: False: text is not usable, since a tool call is required.
+
+        """
+        self._text_counts = text_counts
         self._usable = False  # something other than text has come
         self._plain = False  # text has come that needs no closer look
         self._text: VisibleText | None = None
@@ -181,9 +189,12 @@ class ReplyJudge:
             seen.add(_REASONING)
         if visible or text is not None:
             seen.add(_TEXT if visible else _BLANK_TEXT)
-        if visible or self._usable:
+        if (visible and self._text_counts) or self._usable:
             return Verdict(ReplyKind.ANSWER, *self._last_reason(), frozenset(seen))
-        return Verdict(*self._kind_of_empty(), frozenset(seen))
+        kind, word, key = self._kind_of_empty()
+        if visible and kind is ReplyKind.BLANK:
+            kind = ReplyKind.MALFORMED
+        return Verdict(kind, word, key, frozenset(seen))
 
     def _kind_of_empty(self) -> tuple[ReplyKind, str | None, str | None]:
         ends = {normalise(word): (word, key) for key, word in self._reasons}
@@ -203,6 +214,8 @@ class ReplyJudge:
 
     @property
     def _visible(self) -> bool:
+        if not self._text_counts:
+            return False
         return self._plain if self._text is None else self._text.visible
 
     def _see(self, what: str) -> None:

@@ -179,7 +179,7 @@ class RecordingSleep:
     def __exit__(self, *exc_info: object) -> None:
         waiting.monotonic, waiting.sleep, waiting.asleep = self._before
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, seconds: float, event: threading.Event | None = None) -> None:
         self.seconds.append(seconds)
         self.advance(seconds)
 

@@ -1,0 +1,135 @@
+"""tenacity stop strategies about tokens, repetition and load; they combine with `|` and `&`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from tenacity import RetryCallState, stop_any, stop_when_event_set
+from tenacity.stop import stop_base
+
+from langchain_retrying.errors import EmptyCompletionError
+
+
+class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names its strategies
+    """Stop when the rejected attempts of a call have cost so many tokens.
+
+    Args:
+        max_tokens: Input and output tokens of all rejected attempts of one call together, as
+            reported by the provider; at least 1. An attempt whose tokens are not reported costs
+            none.
+
+    Raises:
+        TypeError: `max_tokens` is not an int.
+        ValueError: `max_tokens` is below 1.
+
+    """
+
+    def __init__(self, max_tokens: int) -> None:
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool):
+            raise TypeError(f"max_tokens must be an int, not {type(max_tokens).__name__}")
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, not {max_tokens}")
+        self.max_tokens = max_tokens
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        """Whether the bound is reached."""
+        error = _rejection(retry_state)
+        # After another exception no more has been rejected than when this was last asked.
+        return error is not None and error.input_tokens + error.output_tokens >= self.max_tokens
+
+
+class _StopWhenBlankRepeats(stop_base):
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = _rejection(retry_state)
+        return error is not None and error.is_repeated_blank and not error.untried_remedies
+
+    def __repr__(self) -> str:
+        return "stop_when_blank_repeats"
+
+
+stop_when_blank_repeats = _StopWhenBlankRepeats()
+"""Stop when an attempt came to nothing just as the one before it (same kind, same finish reason,
+no output), and no remedy of the ladder is untried: then the blank is no fluke."""
+
+
+class RetryBudget(stop_base):
+    """Stop when too many calls need retries: a bound on the load that all of them add together.
+
+    A bucket of tokens, full at first, shared by all calls whose policy holds this very object:
+    models, threads and tasks of one process. A retry takes one token, and there is none where less
+    than one is left; a call that is answered adds `share` of one. So retries number at most
+    `reserve` + `share` x answered calls: when a provider is blank for everyone they cease, and
+    they come back by themselves when it answers again. As in gRPC's retry throttling
+    (https://github.com/grpc/proposal/blob/master/A6-client-retries.md) and the AWS SDKs' standard
+    mode (https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html).
+
+    In `a | b` a token is taken only if `a` does not stop, so put it last. A copy in another
+    process starts with a full bucket of its own.
+
+    Args:
+        share: Tokens that an answered call adds, above 0 and at most 1; the default, 0.2, allows
+            a retry for one call in five.
+        reserve: Tokens that the bucket holds at most, and at first; at least 1.
+
+    Raises:
+        ValueError: A number is out of its bounds.
+
+    """
+
+    def __init__(self, share: float = 0.2, reserve: int = 100) -> None:
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1, not {share}")
+        if reserve < 1:
+            raise ValueError(f"reserve must be at least 1, not {reserve}")
+        self.share = share
+        self.reserve = reserve
+        self._tokens = float(reserve)
+        self._lock = threading.Lock()
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        """Take a token for the next attempt; True: there is none."""
+        with self._lock:
+            if self._tokens < 1:
+                return True
+            self._tokens -= 1
+            return False
+
+    @property
+    def tokens(self) -> float:
+        """How many retries are left at this moment."""
+        return self._tokens
+
+    def answered(self) -> None:
+        """Add the share of a call that was answered."""
+        with self._lock:
+            self._tokens = min(self.reserve, self._tokens + self.share)
+
+    def __repr__(self) -> str:
+        return f"RetryBudget(share={self.share}, reserve={self.reserve})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.share, self.reserve)
+
+
+def budgets_in(stop: Any) -> Iterator[RetryBudget]:
+    """Every budget in a stop strategy, to tell it of answers."""
+    if isinstance(stop, RetryBudget):
+        yield stop
+    for part in getattr(stop, "stops", ()):  # of `|` and `&`
+        yield from budgets_in(part)
+
+
+def event_in(stop: Any) -> threading.Event | None:
+    """The event of the first `stop_when_event_set` that stops by itself; None if there is none."""
+    if isinstance(stop, stop_when_event_set):
+        return stop.event
+    parts = stop.stops if isinstance(stop, stop_any) else ()
+    return next((event for event in map(event_in, parts) if event is not None), None)
+
+
+def _rejection(retry_state: RetryCallState) -> EmptyCompletionError | None:
+    outcome = retry_state.outcome
+    error = outcome.exception() if outcome is not None else None
+    return error if isinstance(error, EmptyCompletionError) else None

@@ -1,0 +1,122 @@
+"""`RaiseOutputBudget`: the remedy for replies whose output budget was spent before they began."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_retrying.errors import EmptyCompletionError
+from langchain_retrying.remedies import Request
+from langchain_retrying.reply import ReplyKind
+
+# What integrations call it, at a call and as a field of the model.
+_NAMES = (
+    "max_tokens",  # Anthropic, Mistral, Groq, DeepSeek ...
+    "max_completion_tokens",  # OpenAI
+    "max_output_tokens",  # Gemini
+    "max_new_tokens",  # Hugging Face
+    "num_predict",  # Ollama
+)
+_OPENAI = "max_completion_tokens"  # the alias of its field `max_tokens`
+_OLLAMA = "num_predict"
+_BEDROCK = "maxTokens"  # a field `max_tokens`, but this at a call
+
+
+@dataclass(frozen=True)
+class RaiseOutputBudget:
+    """The remedy that allows more output tokens, each time `factor` times as many.
+
+    It starts from the budget of the request, else from that of the model, else from the tokens
+    that the truncated reply has used; where none of them is known it asks for the ceiling. As any
+    remedy it may find nothing to try, and then the call ends: if the ceiling was not enough, or
+    nothing is known that could be raised.
+
+    Args:
+        parameter: Name of the call argument. None: the one that is in use, or that the inner
+            model's integration has, such as `max_tokens`, `max_output_tokens`, `num_predict`.
+        factor: By which the budget grows, above 1.
+        ceiling: The most to ask for, in tokens, at least 1. None: `max_output_tokens` of the
+            inner model's `profile`; without a profile there is no ceiling.
+
+    Raises:
+        TypeError: `parameter` is no text, or a number is none.
+        ValueError: A number is out of its bounds.
+
+    """
+
+    parameter: str | None = None
+    factor: float = 2.0
+    ceiling: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameter, (str, type(None))):
+            raise TypeError(f"parameter must be a name or None, not {self.parameter!r:.40}")
+        if not self.factor > 1:
+            raise ValueError(f"factor must be above 1, not {self.factor}")
+        if self.ceiling is not None and self.ceiling < 1:
+            raise ValueError(f"ceiling must be at least 1, not {self.ceiling}")
+
+    def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
+        """The request with a larger budget, or None."""
+        name = self.parameter or _name(request)
+        given = _given(request, name)
+        used = error.rejected[-1].output_tokens
+        times = max(1, sum(attempt.kind is ReplyKind.TRUNCATED for attempt in error.rejected))
+        ceiling = self.ceiling or _ceiling_of(request)
+        if not (given or used):
+            unknown = ceiling is None or times > 1
+            return None if unknown else _with_budget(request, name, ceiling)
+        before = max(given * self.factor ** (times - 1), used)
+        budget = math.ceil(max(given * self.factor**times, used * self.factor))
+        if ceiling is not None:
+            budget = min(budget, ceiling)
+        return _with_budget(request, name, budget) if budget > before else None
+
+
+def _name(request: Request) -> str:
+    for name in (*_NAMES, _BEDROCK):
+        if request.kwargs.get(name) is not None:
+            return name
+    if request.model._llm_type == "amazon_bedrock_converse_chat":
+        return _BEDROCK
+    for name, field in type(request.model).model_fields.items():
+        if name in _NAMES:
+            # In ChatOpenAI only the alias wins over the field, whichever API it speaks.
+            return field.alias if field.alias == _OPENAI else name
+    return _NAMES[0]
+
+
+def _given(request: Request, name: str) -> int:
+    """The budget of the request or the model, in tokens; 0 if there is none."""
+    field = "max_tokens" if name in (_BEDROCK, _OPENAI) else name
+    options = _options(request) if name == _OLLAMA else None
+    for budget in (
+        request.kwargs.get(name),
+        (options or {}).get(name),
+        getattr(request.model, field, None),
+    ):
+        if isinstance(budget, int) and budget > 0:  # to Ollama -1 is no bound
+            return budget
+    return 0
+
+
+def _ceiling_of(request: Request) -> int | None:
+    profile: Any = getattr(request.model, "profile", None) or {}
+    ceiling = profile.get("max_output_tokens")
+    return ceiling if isinstance(ceiling, int) and ceiling > 0 else None
+
+
+def _with_budget(request: Request, name: str, budget: int | None) -> Request:
+    if name == _OLLAMA and _OLLAMA in type(request.model).model_fields:
+        options = _options(request)
+        if options is None:  # given at a call they would replace all those of the model
+            return replace(request, model=request.model.model_copy(update={name: budget}))
+        return replace(request, kwargs={**request.kwargs, "options": {**options, name: budget}})
+    return replace(request, kwargs={**request.kwargs, name: budget})
+
+
+def _options(request: Request) -> Mapping[str, Any] | None:
+    options = request.kwargs.get("options")
+    return options if isinstance(options, Mapping) else None

@@ -1,0 +1,323 @@
+"""Bounds of a call: deadline, tokens, repetition, an event that ends it, and a shared budget."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+from tenacity import (
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_all,
+    stop_any,
+    stop_before_delay,
+    stop_when_event_set,
+    wait_fixed,
+)
+
+from conftest import WAYS, ask
+from langchain_retrying import (
+    EmptyCompletionError,
+    Nudge,
+    ReplyKind,
+    RetryBudget,
+    RetryingChatModel,
+    RetryPolicy,
+    repeat,
+    stop_after_rejected_tokens,
+    stop_when_blank_repeats,
+)
+from langchain_retrying.testing import ScriptedChatModel
+
+
+def blank(tokens: int = 0, reason: str = "stop") -> AIMessage:
+    usage = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
+    return AIMessage("", usage_metadata=usage, response_metadata={"finish_reason": reason})
+
+
+def raised(way, replies, **policy) -> EmptyCompletionError:
+    policy = {"max_retries": 9, "wait": None, **policy}
+    model = RetryingChatModel(
+        ScriptedChatModel(replies), RetryPolicy(on_exhausted="raise", **policy)
+    )
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, model)
+    return caught.value
+
+
+# A deadline
+
+
+class Slow(ScriptedChatModel):
+    """Takes two seconds to reply."""
+
+    def _next(self, *args, **kwargs):
+        self.metadata["slept"].advance(2)
+        return super()._next(*args, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("stop", "attempts", "seconds"),
+    [
+        # Attempts of 2 s, and waits of 3 s between them: 2, 3, 2 and another 3 would be 10.
+        (stop_after_delay(10), 2, 7),
+        (stop_after_delay(10.5), 3, 12),
+        (stop_before_delay(10), 2, 7),
+        (stop_after_delay(2), 1, 2),
+        (stop_after_delay(99) | stop_after_delay(10), 2, 7),
+        (lambda state: state.seconds_since_start >= 10, 2, 7),
+    ],
+)
+def test_a_deadline_counts_attempts_and_waits_and_starts_none_that_begins_too_late(
+    way, slept, stop, attempts, seconds
+):
+    policy = RetryPolicy(max_retries=9, wait=wait_fixed(3), stop=stop, on_exhausted="raise")
+    model = Slow([""] * 9, metadata={"slept": slept})
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(model, policy))
+    assert (caught.value.attempts, caught.value.elapsed_seconds) == (attempts, seconds)
+    assert slept.seconds == [3] * (attempts - 1)
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(("most", "attempts"), [(1, 1), (100, 1), (101, 2), (200, 2), (201, 3)])
+def test_the_tokens_of_rejected_attempts_are_bounded(way, most, attempts):
+    error = raised(way, [blank(100)] * 3, stop=stop_after_rejected_tokens(most))
+    assert (error.attempts, error.input_tokens) == (attempts, 100 * attempts)
+
+
+def test_exceptions_that_are_retried_cost_no_tokens(way):
+    model = ScriptedChatModel([TimeoutError(), blank(60), TimeoutError(), blank(60), "never"])
+    policy = RetryPolicy(
+        max_retries=9,
+        wait=None,
+        retry=retry_if_exception_type(TimeoutError),
+        stop=stop_after_rejected_tokens(100),
+    )
+    assert ask(way, RetryingChatModel(model, policy)).content == ""
+    assert len(model.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "text"),
+    [
+        (0, ValueError, "max_tokens must be at least 1, not 0"),
+        (1.5, TypeError, "max_tokens must be an int, not float"),
+        (True, TypeError, "max_tokens must be an int, not bool"),
+    ],
+)
+def test_wrong_numbers_of_tokens_are_refused(tokens, error, text):
+    with pytest.raises(error, match=text):
+        stop_after_rejected_tokens(tokens)
+
+
+# Repetition
+
+
+@pytest.mark.parametrize(
+    ("replies", "attempts"),
+    [
+        (["", ""], 2),
+        ([blank(5), blank(7)], 2),
+        (["", blank(), blank()], 3),
+        ([blank(reason="a"), blank(reason="b"), blank(reason="b")], 3),
+    ],
+)
+def test_a_blank_that_repeats_ends_the_call(way, replies, attempts):
+    error = raised(way, replies, stop=stop_when_blank_repeats)
+    assert (error.attempts, error.is_repeated_blank) == (attempts, True)
+
+
+def test_not_while_a_remedy_is_untried(way):
+    ladder = {ReplyKind.BLANK: [repeat, Nudge("One."), Nudge("Two.")]}
+    error = raised(way, [""] * 4, stop=stop_when_blank_repeats, remedies=ladder)
+    assert (error.attempts, error.untried_remedies) == (4, 0)
+
+
+def test_nor_where_there_was_output(way):
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    thought = AIMessage("<think>Hm</think>")
+    for reply in (AIMessage("", usage_metadata=usage), thought):
+        error = raised(way, [reply] * 4, max_retries=3, stop=stop_when_blank_repeats)
+        assert (error.attempts, error.is_repeated_blank) == (4, False)
+
+
+def test_bounds_combine_and_are_shown(way):
+    stop = stop_when_blank_repeats | stop_after_rejected_tokens(150)
+    assert raised(way, [blank(100, "a"), blank(100, "b")], stop=stop).attempts == 2
+    assert repr(stop_when_blank_repeats) == "stop_when_blank_repeats"
+    assert RetryPolicy(stop=stop) == pickle.loads(pickle.dumps(RetryPolicy(stop=stop)))
+
+
+# An event
+
+
+class SetsWhenRetrying(BaseCallbackHandler):
+    def __init__(self, event):
+        self.event = event
+
+    def on_retry(self, retry_state, **kwargs):
+        self.event.set()
+
+
+@pytest.mark.parametrize("way", ["invoke", "stream"])
+def test_an_event_ends_the_wait_and_the_call_at_once(way, caplog):
+    """The wait is an hour, and real."""
+    event = threading.Event()
+    model = ScriptedChatModel([blank(7), "never"])
+    policy = RetryPolicy(
+        wait=wait_fixed(3600), stop=stop_when_event_set(event), on_exhausted="raise"
+    )
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(model, policy), config={"callbacks": [SetsWhenRetrying(event)]})
+    assert (caught.value.attempts, caught.value.input_tokens) == (1, 7)
+    assert len(model.requests) == 1
+    assert "trying again in 3600.00 s" in caplog.messages[0]
+    assert caplog.messages[1].startswith("Empty completion (blank)")
+
+
+def test_an_event_set_during_the_wait_leaves_the_last_reply(way, slept):
+    event = threading.Event()
+    policy = RetryPolicy(
+        wait=wait_fixed(30), stop=stop_after_delay(3600) | stop_when_event_set(event)
+    )
+    model = ScriptedChatModel([blank(7, "odd"), "never"])
+    reply = ask(
+        way, RetryingChatModel(model, policy), config={"callbacks": [SetsWhenRetrying(event)]}
+    )
+    assert (reply.content, reply.usage_metadata["input_tokens"]) == ("", 7)
+    assert reply.response_metadata["finish_reason"] == "odd"
+    assert slept.seconds == [30]
+    assert len(model.requests) == 1
+
+
+def test_what_stands_in_does_so_then_too(way, slept):
+    event = threading.Event()
+    policy = RetryPolicy(
+        wait=wait_fixed(30), stop=stop_when_event_set(event), on_exhausted="Stopped."
+    )
+    model = RetryingChatModel(ScriptedChatModel([""]), policy)
+    reply = ask(way, model, config={"callbacks": [SetsWhenRetrying(event)]})
+    assert reply.content == "Stopped."
+    assert reply.response_metadata["empty_retry"]["stand_in"] is True
+
+
+def test_where_only_exceptions_came_the_last_one_is_raised(way, slept):
+    event = threading.Event()
+    policy = RetryPolicy(
+        wait=wait_fixed(30),
+        stop=stop_when_event_set(event),
+        retry=retry_if_exception_type(TimeoutError),
+    )
+    model = RetryingChatModel(ScriptedChatModel([TimeoutError("slow")]), policy)
+    with pytest.raises(TimeoutError, match="slow"):
+        ask(way, model, config={"callbacks": [SetsWhenRetrying(event)]})
+
+
+def test_an_event_that_is_not_set_changes_nothing(way, slept):
+    policy = RetryPolicy(wait=wait_fixed(30), stop=stop_when_event_set(threading.Event()))
+    assert (
+        ask(way, RetryingChatModel(ScriptedChatModel(["", "Hello."]), policy)).content == "Hello."
+    )
+    assert slept.seconds == [30]
+
+
+def test_only_an_event_that_stops_by_itself_ends_a_wait():
+    event = threading.Event()
+    when_set = stop_when_event_set(event)
+    assert RetryPolicy(stop=when_set).stop_event is event
+    assert RetryPolicy(stop=stop_any(stop_after_delay(1), when_set)).stop_event is event
+    assert RetryPolicy(stop=stop_all(stop_after_attempt(3), when_set)).stop_event is None
+    assert RetryPolicy(stop=stop_after_delay(1)).stop_event is None
+    assert RetryPolicy().stop_event is None
+
+
+# A budget
+
+
+def answers_and_blanks(answers, blanks):
+    return ["Hello."] * answers + [""] * blanks
+
+
+def test_a_budget_has_a_reserve_and_a_share_of_answers(way):
+    budget = RetryBudget(share=0.5, reserve=2)
+    policy = RetryPolicy(max_retries=9, wait=None, stop=budget)
+
+    def requests_of(*replies) -> int:
+        model = ScriptedChatModel(replies)
+        ask(way, RetryingChatModel(model, policy))
+        return len(model.requests)
+
+    assert (requests_of("", "", "", "never"), budget.tokens) == (3, 0)
+    assert requests_of("", "never") == 1
+    assert (requests_of("Hello."), budget.tokens) == (1, 0.5)
+    assert (requests_of("", "never"), budget.tokens) == (1, 0.5)
+    assert (requests_of("Hello."), budget.tokens) == (1, 1)
+    assert (requests_of("", "Hello."), budget.tokens) == (2, 0.5)
+    for _ in range(9):
+        requests_of("Hello.")
+    assert budget.tokens == 2
+
+
+def test_a_budget_is_shared_by_policies_models_and_threads():
+    budget = RetryBudget(reserve=10)
+    model = ScriptedChatModel(lambda messages: "")
+    wrapped = [
+        RetryingChatModel(model, RetryPolicy(wait=None, stop=stop_after_delay(60) | budget)),
+        RetryingChatModel(model, RetryPolicy(max_retries=5, wait=None, stop=budget)),
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: ask(WAYS[number % 4], wrapped[number % 2]), range(40)))
+    assert len(model.requests) == 40 + 10
+
+
+def test_other_bounds_that_stop_first_take_no_token():
+    budget = RetryBudget(reserve=10)
+    for stop in (budget, stop_after_delay(0) | budget):
+        policy = RetryPolicy(max_retries=0 if stop is budget else 9, wait=None, stop=stop)
+        RetryingChatModel(ScriptedChatModel([""]), policy).invoke("Hi")
+    assert budget.tokens == 10
+
+
+def test_a_proper_end_and_a_refusal_to_retry_add_nothing(way):
+    budget = RetryBudget(reserve=1)
+    policy = RetryPolicy(wait=None, stop=budget)
+    ask(way, RetryingChatModel(ScriptedChatModel(["", ""]), policy))
+    cut = AIMessage("", response_metadata={"finish_reason": "length"})
+    ask(way, RetryingChatModel(ScriptedChatModel([cut]), policy))
+    assert budget.tokens == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"share": 0}, "share must be above 0 and at most 1, not 0"),
+        ({"share": 1.1}, "share must be above 0 and at most 1, not 1.1"),
+        ({"reserve": 0}, "reserve must be at least 1, not 0"),
+    ],
+)
+def test_wrong_budgets_are_refused(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        RetryBudget(**arguments)
+
+
+def test_a_budgets_value_is_what_it_was_made_with(caplog):
+    policy = RetryPolicy(stop=RetryBudget(share=0.1, reserve=5))
+    before = RetryPolicy(stop=RetryBudget(share=0.1, reserve=5)).fingerprint
+    with caplog.at_level(logging.ERROR):
+        RetryingChatModel(ScriptedChatModel([""] * 3), policy).invoke("Hi")
+    assert policy.fingerprint == before
+    for copied in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
+        assert copied == policy
+        assert copied.stop.tokens == 5
+    assert repr(policy.stop) == "RetryBudget(share=0.1, reserve=5)"
+    assert RetryPolicy(stop=RetryBudget()) != policy

@@ -1,0 +1,264 @@
+"""`FallbackModel`: another model answers, with the tools bound to it anew, however it streams."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.rate_limiters import InMemoryRateLimiter
+from langchain_core.runnables import RunnableLambda
+
+from conftest import ask, chunks_of
+from langchain_retrying import (
+    EmptyCompletionError,
+    FallbackModel,
+    Nudge,
+    ReplyKind,
+    RetryingChatModel,
+    RetryPolicy,
+    WithParams,
+)
+from langchain_retrying.testing import ScriptedChatModel
+from wire.clients import build, lookup
+from wire.server import WireServer, encode, good
+
+
+class Other(ScriptedChatModel):
+    """A model of another class, whose tools have another format."""
+
+    def bind_tools(self, tools, *, tool_choice=None, **kwargs):
+        return self.bind(tools=[tool["function"]["name"] for tool in tools], choice=tool_choice)
+
+
+class Whole(BaseChatModel):
+    """A model that can't stream."""
+
+    reply: str = "Hello."
+
+    @property
+    def _llm_type(self):
+        return "whole"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        message = AIMessage(self.reply, response_metadata={"by": "whole"})
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def falling_back(inner, *ladder, max_retries=1, **policy):
+    remedies = {ReplyKind.BLANK: list(ladder)}
+    return RetryingChatModel(
+        inner, RetryPolicy(max_retries=max_retries, wait=None, remedies=remedies, **policy)
+    )
+
+
+def test_the_other_model_answers(way):
+    inner, other = ScriptedChatModel([""]), ScriptedChatModel(["Hello."])
+    assert ask(way, falling_back(inner, FallbackModel(other))).content == "Hello."
+    assert other.requests[0].messages == inner.requests[0].messages
+    assert other.requests[0].streamed is ("stream" in way)
+
+
+def test_it_is_a_rung_like_others(way):
+    inner, other = ScriptedChatModel(["", " "]), ScriptedChatModel(["", "Hello."])
+    ladder = [Nudge("Go on."), (FallbackModel(other), WithParams(a=1))]
+    assert ask(way, falling_back(inner, *ladder, max_retries=3)).content == "Hello."
+    assert (len(inner.requests), len(other.requests)) == (2, 2)
+    assert other.requests[0].kwargs == {"a": 1}
+    assert len(other.requests[0].messages) == 1
+
+
+def test_what_it_leaves_empty_counts_as_any_other(way, caplog):
+    inner, other = ScriptedChatModel([""]), Other([""])
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, falling_back(inner, FallbackModel(other), on_exhausted="raise"))
+    assert caught.value.attempts == 2
+    assert "from Other" in str(caught.value)
+    assert "attempt 1 of ScriptedChatModel" in caplog.text
+
+
+def test_a_model_that_cannot_stream_gives_its_reply_whole(way):
+    chunks = chunks_of(way, falling_back(ScriptedChatModel([""]), FallbackModel(Whole())))
+    assert [chunk.content for chunk in chunks if chunk.content] == ["Hello."]
+    assert chunks[0].response_metadata["by"] == "whole"
+    assert chunks[0].response_metadata["empty_retry"]["attempts"] == 2
+
+
+def test_it_takes_over_from_a_model_that_cannot_stream(way):
+    other = ScriptedChatModel([["Hel", "lo."]])
+    model = falling_back(Whole(reply=""), FallbackModel(other))
+    assert ask(way, model).content == "Hello."
+
+
+@pytest.mark.filterwarnings("ignore:.*is in beta")
+async def test_it_takes_over_in_native_events():
+    bridge = pytest.importorskip("langchain_core.language_models._compat_bridge")
+    message_to_events = bridge.message_to_events
+
+    class Native(ScriptedChatModel):
+        def _stream_chat_model_events(self, messages, **kwargs):
+            yield from message_to_events(AIMessage(""))
+
+        async def _astream_chat_model_events(self, messages, **kwargs):
+            for event in message_to_events(AIMessage("")):
+                yield event
+
+    for other in (ScriptedChatModel([["Hel", "lo."]] * 2), Whole()):
+        model = falling_back(Native(), FallbackModel(other))
+        assert model.stream_events("Hi", version="v3").output.text == "Hello."
+        stream = await model.astream_events("Hi", version="v3")
+        assert (await stream.output).text == "Hello."
+
+
+def test_tools_are_bound_to_a_model_of_another_class(way):
+    inner, other = ScriptedChatModel([""]), Other(["Hello."])
+    model = falling_back(inner, FallbackModel(other)).bind_tools(
+        [lookup], tool_choice="any", temperature=0.5
+    )
+    assert ask(way, model).content == "Hello."
+    assert other.requests[0].kwargs == {"tools": ["lookup"], "choice": "any"}
+
+
+def test_a_model_of_the_same_class_gets_all_arguments(way):
+    inner, other = ScriptedChatModel([""]), ScriptedChatModel(["Hello."])
+    model = falling_back(inner, FallbackModel(other.bind(temperature=1.0, n=2)))
+    ask(way, model.bind_tools([lookup], tool_choice="any"), temperature=0.5)
+    kwargs = {"tools": inner.requests[0].kwargs["tools"], "tool_choice": "any"}
+    assert inner.requests[0].kwargs == {**kwargs, "temperature": 0.5}
+    assert other.requests[0].kwargs == {**kwargs, "temperature": 1.0, "n": 2}
+
+
+@pytest.mark.parametrize(
+    ("choice", "forced"),
+    [(None, None), ("auto", None), ("any", "any"), ("lookup", "lookup")],
+)
+def test_a_forced_tool_choice_is_forced_again(choice, forced):
+    def other_tool(key: str) -> str:
+        """Another."""
+
+    inner, other = ScriptedChatModel([""]), Other(["Hello."])
+    model = falling_back(inner, FallbackModel(other))
+    model.bind_tools([lookup, other_tool], tool_choice=choice).invoke("Hi")
+    assert other.requests[0].kwargs == {"tools": ["lookup", "other_tool"], "choice": forced}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "web_search_20250305", "name": "web_search"},
+        {"google_search": {}},
+    ],
+    ids=["typed", "named"],
+)
+def test_tools_that_run_at_the_provider_are_left_out(tool):
+    inner, other = ScriptedChatModel([""]), Other(["Hello."])
+    falling_back(inner, FallbackModel(other)).invoke("Hi", tools=[tool])
+    assert other.requests[0].kwargs == {}
+
+
+FORMATS = {
+    "ChatOpenAI": "openai-chat",
+    "ChatAnthropic": "anthropic-messages",
+    "ChatGoogleGenerativeAI": "gemini",
+    "ChatOllama": "ollama",
+    "ChatBedrockConverse": "bedrock-converse",
+}
+BLANKS = {
+    "openai-chat": {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}}]},
+    "anthropic-messages": {
+        "id": "1",
+        "type": "message",
+        "role": "assistant",
+        "model": "a",
+        "content": [],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 1, "output_tokens": 0},
+    },
+    "gemini": {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]},
+    "ollama": {"model": "a", "message": {"role": "assistant", "content": ""}, "done": True},
+    "bedrock-converse": {
+        "output": {"message": {"role": "assistant", "content": []}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 1, "outputTokens": 0, "totalTokens": 1},
+        "metrics": {"latencyMs": 1},
+    },
+}
+
+
+@pytest.fixture
+def server():
+    with WireServer() as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_tools_in_the_format_of_a_real_integration_reach_the_other(server, name):
+    api = FORMATS[name]
+    inner = build({"class": name}, server.url)
+    server.play(encode(api, "invoke", BLANKS[api]))
+    other = Other(["Hello."])
+    model = falling_back(inner, FallbackModel(other)).bind_tools([lookup], tool_choice="any")
+    assert model.invoke("Hi").content == "Hello."
+    choice = None if name == "ChatOllama" else "any"  # Ollama can't force
+    assert other.requests[0].kwargs == {"tools": ["lookup"], "choice": choice}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_real_integration_takes_over_with_tools(server, name):
+    other = build({"class": name}, server.url)
+    server.play(good(FORMATS[name], "invoke"))
+    model = falling_back(ScriptedChatModel([""]), FallbackModel(other))
+    reply = model.bind_tools([lookup], tool_choice="any").invoke("Hi")
+    assert "Recovered." in str(reply.content)
+    assert "lookup" in str(server.requests[0]["json"])
+
+
+def test_the_rate_limiter_that_counts_is_that_of_the_model_asked(way):
+    class Counting(InMemoryRateLimiter):
+        taken = 0
+
+        def acquire(self, *, blocking=True):
+            self.taken += 1
+            return True
+
+        async def aacquire(self, *, blocking=True):
+            return self.acquire()
+
+    inner = ScriptedChatModel([""], rate_limiter=Counting())
+    other = ScriptedChatModel(["Hello."], rate_limiter=Counting())
+    ask(way, falling_back(inner, FallbackModel(other)))
+    assert (inner.rate_limiter.taken, other.rate_limiter.taken) == (1, 1)
+
+
+def test_a_wrapped_model_retries_by_itself(way):
+    other = RetryingChatModel(ScriptedChatModel(["", "Hello."]))
+    assert ask(way, falling_back(ScriptedChatModel([""]), FallbackModel(other))).content == "Hello."
+
+
+@pytest.mark.parametrize(
+    "model", ["openai:gpt", RunnableLambda(str), RunnableLambda(str).bind(a=1)]
+)
+def test_what_is_no_chat_model_is_refused(model):
+    with pytest.raises(
+        TypeError, match="FallbackModel needs a chat model or a binding of one, not"
+    ):
+        FallbackModel(model)
+
+
+def test_policies_with_other_models_differ_and_hide_their_keys():
+    openai = pytest.importorskip("langchain_openai").ChatOpenAI
+    policies = [
+        RetryPolicy(remedies={ReplyKind.BLANK: [FallbackModel(model)]})
+        for model in (
+            openai(model="a", api_key="sk-secret"),
+            openai(model="b", api_key="sk-secret"),
+            openai(model="a", api_key="sk-secret"),
+        )
+    ]
+    assert policies[0] == policies[2] != policies[1]
+    assert "sk-secret" not in policies[0].fingerprint + repr(policies[0])
+    model = ScriptedChatModel(["Hello."])
+    with pytest.raises(TypeError):  # a lock of the scripted model's
+        pickle.dumps(FallbackModel(model))

@@ -1,0 +1,199 @@
+"""`RaiseOutputBudget`: which parameter, from which budget, up to where; on the wire, too."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from conftest import ask
+from langchain_retrying import (
+    EmptyCompletionError,
+    RaiseOutputBudget,
+    RejectedAttempt,
+    ReplyKind,
+    Request,
+    RetryingChatModel,
+    RetryPolicy,
+)
+from langchain_retrying.testing import ScriptedChatModel
+from wire.clients import build
+from wire.server import WireServer, encode, good
+
+CASES = {
+    case["id"]: case
+    for case in json.loads(
+        Path(__file__).with_name("wire").joinpath("cases.json").read_text("utf-8")
+    )
+}
+
+
+def rejected(*kinds: ReplyKind, output_tokens: int = 0) -> EmptyCompletionError:
+    return EmptyCompletionError(
+        [RejectedAttempt(kind, "length", 0.0, 10, output_tokens) for kind in kinds],
+        elapsed_seconds=0.0,
+        last_message=AIMessage(""),
+    )
+
+
+CUT = ReplyKind.TRUNCATED
+
+
+def raised(remedy, *, used=0, times=1, model=None, **kwargs: Any) -> dict[str, Any] | None:
+    """The call arguments of the next request; None if there is none."""
+    request = Request([], kwargs, model or ScriptedChatModel())
+    changed = remedy(request, rejected(*[CUT] * times, output_tokens=used))
+    return None if changed is None else dict(changed.kwargs)
+
+
+class Budgeted(ScriptedChatModel):
+    max_output_tokens: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("remedy", "given", "expected"),
+    [
+        # From the request, under the name it has there.
+        (RaiseOutputBudget(), {"max_tokens": 100}, {"max_tokens": 200}),
+        (
+            RaiseOutputBudget(),
+            {"max_completion_tokens": 100, "n": 1},
+            {"max_completion_tokens": 200, "n": 1},
+        ),
+        (
+            RaiseOutputBudget(),
+            {"max_tokens": None, "maxTokens": 5},
+            {"max_tokens": None, "maxTokens": 10},
+        ),
+        (RaiseOutputBudget("limit"), {"limit": 100}, {"limit": 200}),
+        (RaiseOutputBudget(factor=1.5), {"max_tokens": 101}, {"max_tokens": 152}),
+        # Each time as many again.
+        (RaiseOutputBudget(), {"max_tokens": 100, "times": 3}, {"max_tokens": 800}),
+        # From what was used, if that is more, or nothing else is known.
+        (RaiseOutputBudget(), {"max_tokens": 100, "used": 130}, {"max_tokens": 260}),
+        (RaiseOutputBudget(), {"used": 130}, {"max_tokens": 260}),
+        # Up to the ceiling, and then no more.
+        (RaiseOutputBudget(ceiling=150), {"max_tokens": 100}, {"max_tokens": 150}),
+        (RaiseOutputBudget(ceiling=150), {"max_tokens": 100, "times": 2}, None),
+        (RaiseOutputBudget(ceiling=100), {"max_tokens": 100}, None),
+        (RaiseOutputBudget(ceiling=1), {"max_tokens": 100}, None),
+        # Nothing is known but the ceiling.
+        (RaiseOutputBudget(ceiling=150), {}, {"max_tokens": 150}),
+        (RaiseOutputBudget(ceiling=150), {"times": 2}, None),
+        (RaiseOutputBudget(), {}, None),
+    ],
+    ids=str,
+)
+def test_the_next_budget(remedy, given, expected):
+    assert raised(remedy, **given) == expected
+
+
+def test_the_budget_and_its_name_may_be_the_models():
+    assert raised(RaiseOutputBudget(), model=Budgeted(max_output_tokens=8)) == {
+        "max_output_tokens": 16
+    }
+    assert raised(RaiseOutputBudget("max_output_tokens"), model=Budgeted(max_output_tokens=8)) == {
+        "max_output_tokens": 16
+    }
+    assert raised(RaiseOutputBudget(), used=8, model=Budgeted()) == {"max_output_tokens": 16}
+
+
+def test_the_ceiling_may_be_the_profiles():
+    if "profile" not in Budgeted.model_fields:
+        pytest.skip("this langchain-core has no profiles")
+    model = Budgeted(max_output_tokens=8, profile={"max_output_tokens": 10})
+    assert raised(RaiseOutputBudget(), model=model) == {"max_output_tokens": 10}
+    assert raised(RaiseOutputBudget(ceiling=12), model=model) == {"max_output_tokens": 12}
+    assert raised(RaiseOutputBudget(), times=2, model=model) is None
+
+
+def test_only_truncations_make_it_grow_further():
+    request = Request([], {"max_tokens": 100}, ScriptedChatModel())
+    blank, cut = ReplyKind.BLANK, ReplyKind.TRUNCATED
+    for kinds, budget in (((blank, blank), 200), ((blank, cut), 200), ((cut, blank, cut), 400)):
+        changed = RaiseOutputBudget()(request, rejected(*kinds))
+        assert changed.kwargs == {"max_tokens": budget}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"factor": 1}, ValueError, "factor must be above 1, not 1"),
+        ({"factor": float("nan")}, ValueError, "factor must be above 1, not nan"),
+        ({"ceiling": 0}, ValueError, "ceiling must be at least 1, not 0"),
+        ({"parameter": 3}, TypeError, "parameter must be a name or None, not 3"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, error, text):
+    with pytest.raises(error, match=text):
+        RaiseOutputBudget(**arguments)
+
+
+@pytest.fixture
+def server():
+    with WireServer() as server:
+        yield server
+
+
+# The case of a cut-off reply, the budget the model has, and where it stands in the request.
+ON_THE_WIRE = {
+    "openai-chat-length-zero-completion": ({"max_tokens": 50}, ["max_completion_tokens"]),
+    "openai-stream-length-reasoning-only": ({"max_tokens": 50}, ["max_completion_tokens"]),
+    "responses-incomplete-output-empty": ({"max_tokens": 50}, ["max_output_tokens"]),
+    "anthropic-thinking-only-max-tokens": ({}, ["max_tokens"]),
+    "gemini-max-tokens-empty-text": (
+        {"max_output_tokens": 50},
+        ["generationConfig", "maxOutputTokens"],
+    ),
+    "ollama-thinking-only-length": (
+        {"num_predict": 50, "temperature": 0.5},
+        ["options", "num_predict"],
+    ),
+    "bedrock-max-tokens-empty": ({"max_tokens": 50}, ["inferenceConfig", "maxTokens"]),
+}
+
+
+@pytest.mark.parametrize("case_id", ON_THE_WIRE)
+def test_the_raised_budget_reaches_the_provider(server, case_id):
+    kwargs, path = ON_THE_WIRE[case_id]
+    case = CASES[case_id]
+    api, mode, client = case["api"], case["mode"], case["client"]
+    model = build({**client, "kwargs": {**client.get("kwargs", {}), **kwargs}}, server.url)
+    server.play(encode(api, mode, case["body"]), good(api, mode))
+    policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget()]})
+    ask(mode, RetryingChatModel(model, policy))
+    first, second = (request["json"] for request in server.requests)
+    before, after = (
+        functools.reduce(operator.getitem, path[:-1], body).pop(path[-1])
+        for body in (first, second)
+    )
+    assert after >= 2 * before > 0
+    assert second == first  # but for the budget
+
+
+def test_a_budget_unknown_before_starts_from_what_was_used(server):
+    case = CASES["cohere-max-tokens-thinking-only"]
+    server.play(encode(case["api"], "invoke", case["body"]), good(case["api"], "invoke"))
+    policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget()]})
+    ask("invoke", RetryingChatModel(build(case["client"], server.url), policy))
+    first, second = (request["json"] for request in server.requests)
+    assert "max_tokens" not in first
+    assert second["max_tokens"] > 0
+
+
+def test_options_of_a_call_to_ollama_keep_the_others(server):
+    case = CASES["ollama-thinking-only-length"]
+    server.play(encode("ollama", "invoke", case["body"]), good("ollama", "invoke"))
+    policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget(ceiling=90)]})
+    model = RetryingChatModel(build(case["client"], server.url), policy)
+    ask("invoke", model, options={"num_predict": 50, "seed": 1})
+    assert server.requests[1]["json"]["options"] == {"num_predict": 90, "seed": 1}
+
+
+def test_to_ollama_a_budget_below_zero_is_none():
+    assert raised(RaiseOutputBudget(), max_tokens=-1) is None
