@@ -1,0 +1,67 @@
+"""Where a provider is blank for everyone, a shared budget keeps retries from multiplying it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+from langchain_core.messages import AIMessage
+
+from langchain_retrying import RetryBudget, RetryingChatModel, RetryPolicy
+from langchain_retrying.testing import ScriptedChatModel
+from wire.server import WireServer, encode, good
+
+CALLS = 1000
+SHARE = 0.1
+BLANK = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "model-a",
+    "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}],
+}
+
+
+async def test_a_storm_of_calls_stays_within_the_budget_and_recovers():
+    chat_openai = pytest.importorskip("langchain_openai").ChatOpenAI
+    budget = RetryBudget(share=SHARE, reserve=int(SHARE * CALLS))
+    policy = RetryPolicy(max_retries=2, wait=None, stop=budget)
+    with WireServer() as server:
+        # All calls are under way at once; the client sends them over a few connections.
+        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=8), timeout=600) as client:
+            model = RetryingChatModel(
+                chat_openai(
+                    model="model-a",
+                    api_key="none",
+                    base_url=f"{server.url}/v1",
+                    max_retries=0,
+                    http_async_client=client,
+                ),
+                policy,
+            )
+
+            async def calls(count: int) -> list[AIMessage]:
+                return await asyncio.gather(*(model.ainvoke("Hi") for _ in range(count)))
+
+            server.play(encode("openai-chat", "invoke", BLANK))
+            replies = await calls(CALLS)
+            assert {reply.content for reply in replies} == {""}
+            assert len(server.requests) == CALLS + budget.reserve
+
+            # The server recovers: no call needs a retry, and each puts something back.
+            server.play(good("openai-chat", "invoke"))
+            assert {reply.content for reply in await calls(100)} == {"Recovered."}
+            assert len(server.requests) == 100
+            assert budget.tokens == pytest.approx(100 * SHARE)
+
+            # So single blanks are retried again.
+            server.play(encode("openai-chat", "invoke", BLANK), good("openai-chat", "invoke"))
+            assert (await model.ainvoke("Hi")).content == "Recovered."
+
+
+async def test_without_a_budget_every_call_is_retried_to_its_bound():
+    model = ScriptedChatModel(lambda messages: "")
+    wrapped = RetryingChatModel(model, RetryPolicy(max_retries=2, wait=None))
+    await asyncio.gather(*(wrapped.ainvoke("Hi") for _ in range(100)))
+    assert len(model.requests) == 300
