@@ -24,7 +24,18 @@ from tenacity import (
     wait_random,
 )
 
-from langchain_retrying import DEFAULT_NUDGE, Nudge, ReplyKind, RetryingChatModel, RetryPolicy
+from langchain_retrying import (
+    DEFAULT_NUDGE,
+    FallbackModel,
+    Nudge,
+    RaiseOutputBudget,
+    ReplyKind,
+    RetryBudget,
+    RetryingChatModel,
+    RetryPolicy,
+    WithParams,
+    stop_after_rejected_tokens,
+)
 from langchain_retrying._fingerprint import fingerprint
 from langchain_retrying.finish_reasons import End
 from langchain_retrying.policy import DEFAULT_WAIT
@@ -69,6 +80,41 @@ class AsyncStrategy:
         ({"nudge": async_strategy}, TypeError, "nudge must not be async"),
         ({"on_exhausted": async_strategy}, TypeError, "on_exhausted must not be async"),
         ({"nudge": HumanMessage}, TypeError, "not the class HumanMessage: call it"),
+        ({"remedies": [Nudge()]}, TypeError, "remedies must be a mapping such as {ReplyKind.BLANK"),
+        (
+            {"remedies": {ReplyKind.ANSWER: [Nudge()]}},
+            ValueError,
+            "remedies: an answer is never retried; leave ReplyKind.ANSWER out",
+        ),
+        ({"remedies": {"odd": [Nudge()]}}, ValueError, "remedies: 'odd' is no ReplyKind"),
+        (
+            {"remedies": {"blank": Nudge()}},
+            TypeError,
+            "for blank must be a list, such as [Nudge()]",
+        ),
+        ({"remedies": {"blank": []}}, ValueError, "for blank are empty: leave the kind out"),
+        ({"remedies": {"blank": [[]]}}, ValueError, "a rung for blank is empty; write repeat"),
+        ({"remedies": {"blank": [None]}}, TypeError, "for blank must not be None; write repeat"),
+        ({"remedies": {"blank": [Nudge]}}, TypeError, "not the class Nudge: call it"),
+        ({"remedies": {"blank": [(Nudge,)]}}, TypeError, "not the class Nudge: call it"),
+        ({"remedies": {"blank": ["Go on."]}}, TypeError, "a remedy for blank must be a callable"),
+        ({"remedies": {"blank": [async_strategy]}}, TypeError, "for blank must not be async"),
+        (
+            {"remedies": {"blank": [Nudge()]}, "nudge": "Go on."},
+            ValueError,
+            "nudge is not used beside remedies: write Nudge(...) in them",
+        ),
+        ({"terminal_tools": "send"}, TypeError, "not one: write terminal_tools=['send']"),
+        ({"terminal_tools": 3}, TypeError, "terminal_tools must be names of tools, not 3"),
+        ({"terminal_tools": [len]}, TypeError, "terminal_tools must be names of tools, not [<"),
+        ({"accept": True}, TypeError, "accept must be a callable (messages, reply) that returns"),
+        ({"accept": async_strategy}, TypeError, "accept must not be async"),
+        ({"require_tool_call": "yes"}, TypeError, "require_tool_call must be True or False"),
+        ({"hold_reasoning": None}, TypeError, "hold_reasoning must be True or False, not None"),
+        ({"max_held_seconds": 0}, ValueError, "max_held_seconds must be above 0, not 0"),
+        ({"max_held_seconds": float("nan")}, ValueError, "max_held_seconds must be above 0"),
+        ({"max_held_seconds": "3"}, TypeError, "max_held_seconds must be a number of seconds or"),
+        ({"max_held_seconds": True}, TypeError, "max_held_seconds must be a number of seconds or"),
         ({"on_exhausted": ""}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": " "}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": "Raise"}, ValueError, "on_exhausted='Raise': write 'raise'"),
@@ -103,6 +149,8 @@ def test_the_least_that_is_allowed():
         {"nudge": HumanMessage("Go on.")},
         {"nudge": Nudge("Go on.")},
         {"wait": functools.partial(max, 1), "stop": len, "retry": bool.__call__},
+        {"remedies": {ReplyKind.TRUNCATED: (repeat, (Nudge(), WithParams(a=1)))}, "nudge": None},
+        {"terminal_tools": ("send",), "accept": shout, "max_held_seconds": 0.5},
     ],
     ids=repr,
 )
@@ -233,7 +281,21 @@ def unfilled():
     return policy
 
 
+def with_ladder(*ladder):
+    return RetryPolicy(remedies={ReplyKind.BLANK: ladder})
+
+
 EQUAL = [
+    (
+        with_ladder(Nudge(), (WithParams(a=1), RaiseOutputBudget())),
+        with_ladder(Nudge(), [WithParams(a=1), RaiseOutputBudget()]),
+    ),
+    (with_ladder(FallbackModel(MODEL)), with_ladder(FallbackModel(MODEL.model_copy()))),
+    (
+        RetryPolicy(stop=stop_after_rejected_tokens(9) | RetryBudget()),
+        RetryPolicy(stop=stop_after_rejected_tokens(9) | RetryBudget()),
+    ),
+    (RetryPolicy(terminal_tools=["a"]), RetryPolicy(terminal_tools=("a",))),
     (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("a"))),
     (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["a"]).nudge)),
     (unfilled(), unfilled()),
@@ -252,6 +314,13 @@ EQUAL = [
     ),
 ]
 DIFFERENT = [
+    (with_ladder(Nudge()), RetryPolicy()),
+    (with_ladder(WithParams(a=1)), with_ladder(WithParams(a=2))),
+    (with_ladder(RaiseOutputBudget()), with_ladder(RaiseOutputBudget(ceiling=9))),
+    (with_ladder(Nudge(), WithParams(a=1)), with_ladder((Nudge(), WithParams(a=1)))),
+    (RetryPolicy(stop=RetryBudget(reserve=1)), RetryPolicy(stop=RetryBudget(reserve=2))),
+    (RetryPolicy(require_tool_call=True), RetryPolicy()),
+    (RetryPolicy(hold_reasoning=False), RetryPolicy()),
     (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("b"))),
     (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["b"]).nudge)),
     (
@@ -353,7 +422,15 @@ def test_the_order_of_a_mapping_does_not_count():
 
 
 def test_a_policy_survives_pickling():
-    policy = RetryPolicy(max_retries=3, wait=wait_fixed(1), nudge=Nudge("Go on."))
+    ladder = [Nudge("Go on."), (WithParams(a=1), RaiseOutputBudget())]
+    policy = RetryPolicy(
+        max_retries=3,
+        wait=wait_fixed(1),
+        stop=stop_after_delay(9) | RetryBudget(),
+        remedies={ReplyKind.BLANK: ladder},
+    )
+    assert policy.budgets
+    assert policy.ladders
     assert pickle.loads(pickle.dumps(policy)) == policy
 
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from conftest import ask
-from langchain_retrying import RetryingChatModel, RetryPolicy
+from conftest import WAYS, ask
+from langchain_retrying import Nudge, ReplyKind, RetryingChatModel, RetryPolicy, WithParams
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
 from wire.server import WireServer, encode, good
@@ -101,6 +101,43 @@ def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way, ca
     assert reply.response_metadata["finish_reason"] == "stop"
     assert reply.response_metadata["empty_retry"]["attempts"] == 2
     assert (len(server.requests), server.refused) == (1, 1)
+
+
+def test_mistrals_own_integration_is_nudged_where_mistral_allows_it(way):
+    """In the tool's result: nothing is refused, and the nudge is heard."""
+    with StrictServer() as server:
+        mode = "stream" if "stream" in way else "invoke"
+        replies = encode("openai-chat", mode, BLANK[mode]), good("openai-chat", mode)
+        server.play(*replies)
+        model = build({"class": "ChatMistralAI"}, server.url)
+        call = AIMessage("", tool_calls=[{**CALL, "id": "D681PevKs"}])
+        prompt = [HumanMessage("Hi"), call, ToolMessage("42", tool_call_id="D681PevKs")]
+        reply = ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), prompt)
+        assert reply.content == "Recovered."
+        first, second = (request["json"]["messages"] for request in server.requests)
+        assert server.refused == 0
+        assert [message["content"] for message in (first[-1], second[-1])] == ["42", "42\n\nGo on."]
+        assert second[:-1] == first[:-1]
+
+
+@pytest.mark.parametrize("way_", WAYS)
+def test_other_changes_to_the_refused_request_stay(way_):
+    model = ScriptedChatModel(["", RefusalError(status_code=400), "Hello."])
+    rung = (Nudge("Go on."), WithParams(temperature=1.0))
+    policy = RetryPolicy(remedies={ReplyKind.BLANK: [rung]})
+    assert ask(way_, RetryingChatModel(model, policy)).content == "Hello."
+    _, nudged, last = model.requests
+    assert [len(request.messages) for request in model.requests] == [1, 2, 1]
+    assert last.kwargs == nudged.kwargs == {"temperature": 1.0}
+
+
+def test_a_refusal_of_other_changes_goes_through(way):
+    """It tells of parameters that the provider does not know, which is to be seen."""
+    model = ScriptedChatModel(["", RefusalError(status_code=400), "never"])
+    policy = RetryPolicy(remedies={ReplyKind.BLANK: [WithParams(temperatur=1.0)]})
+    with pytest.raises(RefusalError) as caught:
+        ask(way, RetryingChatModel(model, policy))
+    assert "attempt 2 of a call" in caught.value.__notes__[0]
 
 
 class RefusalError(Exception):

@@ -59,6 +59,15 @@ _CLIENTS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
             "max_retries": 1,  # attempts; 0 means the client's default
         },
     ),
+    "ChatMistralAI": (
+        "langchain_mistralai",
+        lambda url: {
+            "model": "model-a",
+            "api_key": "none",
+            "base_url": f"{url}/v1",
+            "max_retries": 0,
+        },
+    ),
     "ChatOllama": ("langchain_ollama", lambda url: {"model": "model-a", "base_url": url}),
     "ChatBedrockConverse": ("langchain_aws", _bedrock),
     "ChatCohere": (
