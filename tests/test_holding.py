@@ -58,7 +58,7 @@ async def test_so_it_does_async():
 def test_by_default_it_is_held():
     gate = Opening(2**20)
     assert not gate.add(ChatGenerationChunk(message=thought("a")))
-    assert gate.live == []
+    assert not gate.live
 
 
 def test_a_stream_that_is_not_empty_adds_up_to_the_bare_one(streaming_way):

@@ -54,7 +54,8 @@ def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0
         closure = [_cell(cell) for cell in value.__closure__ or ()]
         details = part([closure, value.__defaults__, value.__kwdefaults__])
         return f"{_name(value)}({_code(value.__code__)},{details})"
-    if type(value).__reduce__ is not object.__reduce__:  # it says itself what it is made of
+    reduce: Any = type(value).__reduce__
+    if reduce is not object.__reduce__:  # it says itself what it is made of
         return part(value.__reduce__())
     return f"{_name(type(value))}({part(_attributes(value))})"
 

@@ -31,29 +31,36 @@ logger = logging.getLogger("langchain_retrying")
 class Attempts:
     """The state of one call. Never shared by calls."""
 
-    __slots__ = (
-        "_attempt_began",
-        "_began",
-        "_original",
-        "error",
-        "expected_tools",
-        "gate",
-        "is_accepted",
-        "is_over",
-        "kwargs",
-        "last_reply",
-        "messages",
-        "model",
-        "next_request",
-        "nudge_refused",
-        "policy",
-        "rejected",
-        "retry_state",
-        "seconds",
-    )
-
+    # What most calls never change stands here and not in each of them.
     gate: Any
     """What holds the attempt under way back: see `_new_gate`."""
+    messages: Sequence[BaseMessage]
+    """What the attempt under way sends."""
+    kwargs: Mapping[str, Any]
+    """With which arguments; see `Request`."""
+    model: BaseChatModel
+    """To which model."""
+    asks_another = False
+    """Whether that is another than the inner model."""
+    expected_tools: Sequence[str] = ()
+    """Names of the tools of which one has to be called for the reply to be an answer."""
+    rejected: tuple[RejectedAttempt, ...] = ()
+    error: EmptyCompletionError | None = None
+    """The account of the attempts rejected so far."""
+    last_reply: AIMessage | None = None
+    """The last empty reply."""
+    nudge_refused = False
+    """Whether the provider has refused a request for the message that was added to it."""
+    is_over = False
+    """Whether the last attempt brought no answer and none follows."""
+    is_accepted = False
+    """Whether that is as it should be."""
+    retry_state: RetryCallState | None = None
+    """tenacity's view of the call, for `on_retry`; None before the first rejection."""
+    seconds = 0.0
+    """How long to wait before the next attempt."""
+    next_request: Request
+    """What the next attempt sends; set when one is to be made."""
 
     def __init__(
         self,
@@ -64,32 +71,12 @@ class Attempts:
     ) -> None:
         self.policy = policy
         self.messages = messages
-        """What the attempt under way sends."""
         self.kwargs = kwargs
-        """With which arguments; see `Request`."""
         self.model = model
-        """To which model."""
         self._original = messages, kwargs, model
-        self.expected_tools = forced_tools(kwargs) if policy.require_tool_call else ()
-        """Names of the tools of which one has to be called for the reply to be an answer."""
+        if policy.require_tool_call:
+            self.expected_tools = forced_tools(kwargs)
         self._began = self._attempt_began = waiting.monotonic()
-        self.rejected: list[RejectedAttempt] = []
-        self.error: EmptyCompletionError | None = None
-        """The account of the attempts rejected so far."""
-        self.last_reply: AIMessage | None = None
-        """The last empty reply."""
-        self.nudge_refused = False
-        """Whether the provider has refused a request for the message that was added to it."""
-        self.is_over = False
-        """Whether the last attempt brought no answer and none follows."""
-        self.is_accepted = False
-        """Whether that is as it should be."""
-        self.retry_state: RetryCallState | None = None
-        """tenacity's view of the call, for `on_retry`; None before the first rejection."""
-        self.seconds = 0.0
-        """How long to wait before the next attempt."""
-        self.next_request: Request
-        """What the next attempt sends; set when one is to be made."""
         self.gate = self._new_gate()
 
     def _new_gate(self) -> Any:
@@ -103,6 +90,7 @@ class Attempts:
         self._attempt_began = waiting.monotonic()
         request = self.next_request
         self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
+        self.asks_another = request.model is not self._original[2]
         self.gate = self._new_gate()
 
     def reject(self, verdict: Verdict, message: AIMessage) -> bool:
@@ -113,7 +101,7 @@ class Attempts:
             return False
         now = waiting.monotonic()
         usage: Mapping[str, Any] = message.usage_metadata or {}
-        self.rejected.append(
+        self.rejected += (
             RejectedAttempt(
                 kind=verdict.kind,
                 finish_reason=verdict.finish_reason and verdict.finish_reason[:64],
@@ -122,7 +110,7 @@ class Attempts:
                 output_tokens=usage.get("output_tokens", 0),
                 saw_reasoning="reasoning" in verdict.seen,
                 saw_text="text" in verdict.seen,
-            )
+            ),
         )
         self.error = self._account_as_error(now)
         reason = self.error.finish_reasons[-1] or "none"
@@ -214,7 +202,9 @@ class Attempts:
 
     def account_of_retries(self) -> dict[str, Any] | None:
         """`response_metadata["empty_retry"]`; None if the call made one attempt."""
-        return self._account() if self.attempt_number > 1 else None
+        if self.retry_state is None or self.retry_state.attempt_number == 1:
+            return None
+        return self._account()
 
     @property
     def last_message(self) -> AIMessage:
@@ -222,11 +212,6 @@ class Attempts:
         assert self.last_reply is not None
         account = self.account_of_retries()
         return self.last_reply if account is None else with_account(self.last_reply, account)
-
-    @property
-    def asks_inner_model(self) -> bool:
-        """Whether the attempt goes to the inner model, and not to another in its place."""
-        return self.model is self._original[2]
 
     @property
     def model_name(self) -> str:

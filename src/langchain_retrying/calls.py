@@ -22,12 +22,13 @@ NO_RESULT = ChatResult(generations=[])
 class WholeCall(Attempts):
     """A call whose replies come whole."""
 
-    __slots__ = ()
-
     gate: HeldTokens
 
     def _new_gate(self) -> HeldTokens:
-        return HeldTokens(text_counts=not self.expected_tools)
+        gate = HeldTokens()
+        if self.expected_tools:
+            gate.judge = ReplyJudge(text_counts=False)
+        return gate
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception; False: it is to be raised."""
@@ -82,8 +83,6 @@ class WholeCall(Attempts):
 class StreamedCall(Attempts):
     """A call whose replies come in chunks."""
 
-    __slots__ = ("_failed", "chunks")
-
     chunks: Any
     """What the attempt is read from; None before it is sent."""
     gate: Opening
@@ -94,13 +93,14 @@ class StreamedCall(Attempts):
     def _new_gate(self) -> Opening:
         self._failed = False  # whether this attempt has ended in an exception
         self.chunks = None
-        seconds = self.policy.max_held_seconds
-        return self.opening_class(
-            self.policy.max_held_bytes,
-            text_counts=not self.expected_tools,
-            hold_reasoning=self.policy.hold_reasoning,
-            until=None if seconds is None else self._attempt_began + seconds,
-        )
+        gate = self.opening_class(self.policy.max_held_bytes)
+        if self.expected_tools:
+            gate.judge = ReplyJudge(text_counts=False)
+        if not self.policy.hold_reasoning:
+            gate.holds_reasoning = False
+        if self.policy.max_held_seconds is not None:
+            gate.until = self._attempt_began + self.policy.max_held_seconds
+        return gate
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception; False: it is to be raised."""

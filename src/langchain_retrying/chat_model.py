@@ -258,7 +258,7 @@ def _astream_events(
 
 def _send(hook: str, call: Attempts, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
-    method = getattr(call.model, hook) if call.asks_inner_model else method_of(call.model, hook)
+    method = (method_of if call.asks_another else getattr)(call.model, hook)
     # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
     if run_manager is None or (
         isinstance(call, WholeCall) and not _takes_run_manager(getattr(method, "__func__", method))

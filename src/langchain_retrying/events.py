@@ -36,10 +36,8 @@ class _Said:
 class EventOpening(Opening):
     """The first events of one attempt."""
 
-    __slots__ = ("_block_types",)
-
-    def __init__(self, max_held_bytes: int, **options: Any) -> None:
-        super().__init__(max_held_bytes, **options)
+    def __init__(self, max_held_bytes: int) -> None:
+        super().__init__(max_held_bytes)
         self._block_types: dict[Any, Any] = {}  # by the block's index
 
     def add(self, chunk: Event) -> bool:
@@ -104,8 +102,6 @@ class EventOpening(Opening):
 
 class EventCall(StreamedCall):
     """A call whose replies come in events."""
-
-    __slots__ = ()
 
     opening_class = EventOpening
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.messages import (
@@ -25,54 +25,28 @@ _RUN = 64
 class Opening:
     """The first chunks of one streamed attempt, and the tokens it reported meanwhile, in order."""
 
-    __slots__ = (
-        "_bytes_left",
-        "_held",
-        "_hold_reasoning",
-        "_judge",
-        "_run",
-        "_run_type",
-        "committed",
-        "has_come",
-        "live",
-        "until",
-    )
+    committed = False
+    """Whether the reply is known to be an answer, so that it may flow."""
+    has_come = False
+    """Whether a chunk has come that did not commit."""
+    until: float | None = None
+    """When holding ends, by the clock of `waiting.monotonic`; None: there is no such bound."""
+    holds_reasoning = True
+    """False: chunks of reasoning are to go out as they come."""
+    live: Sequence[Any] = ()
+    """Those that are to go out now."""
+    judge: ReplyJudge | None = None
+    """None is needed for text at once."""
+    _run = 0  # chunks at the end of `_held` that are not yet merged
+    _run_type: type | None = None  # of their content
 
-    def __init__(
-        self,
-        max_held_bytes: int,
-        *,
-        text_counts: bool = True,
-        hold_reasoning: bool = True,
-        until: float | None = None,
-    ) -> None:
-        """Begin to hold.
-
-        Args:
-            max_held_bytes: See `RetryPolicy`; so are the next two.
-            text_counts: Whether text makes an answer.
-            hold_reasoning: False: chunks of reasoning are given out by `take_live`.
-            until: By the clock of `waiting.monotonic`; None: no such bound.
-
-        """
-        self.committed = False
-        """Whether the reply is known to be an answer, so that it may flow."""
-        self.has_come = False
-        """Whether a chunk has come that did not commit."""
-        self.until = until
-        self._hold_reasoning = hold_reasoning
-        self.live: list[Any] = []
-        """Chunks of reasoning that are to go out now; none if reasoning is held."""
-        # None is needed for text at once.
-        self._judge = None if text_counts else ReplyJudge(text_counts=False)
+    def __init__(self, max_held_bytes: int) -> None:
         self._held: list[Any] = []
-        self._run = 0  # chunks at the end of `_held` that are not yet merged
-        self._run_type: type | None = None  # of their content
         self._bytes_left = max_held_bytes
 
     def add(self, chunk: Any) -> bool:
         """Hold a chunk; True to stop reading: at the commit, at a bound, or to `take_live`."""
-        if self._judge is None and is_plain_text(chunk.message.content):
+        if self.judge is None and is_plain_text(chunk.message.content):
             self._held.append(chunk)
             self.committed = True
             return True
@@ -80,18 +54,18 @@ class Opening:
 
     def _hold(self, item: Any, said: Any, *, merge: bool) -> bool:
         message = said.message
-        judge = self._judge
+        judge = self.judge
         if judge is None:
-            judge = self._judge = ReplyJudge()
+            judge = self.judge = ReplyJudge()
         if judge.add(message, said.generation_info):
             self._held.append(item)
             self.committed = True
             return True
         self.has_come = True
         late = self.until is not None and waiting.monotonic() >= self.until
-        if not (self._hold_reasoning or late) and merge and _is_reasoning(message):
+        if not (self.holds_reasoning or late) and merge and _is_reasoning(message):
             live, item = _apart(item)
-            self.live.append(live)
+            self.live = [*self.live, live]
             if item is None:
                 return True
             message = item.message
@@ -115,7 +89,7 @@ class Opening:
 
     def take_live(self) -> Iterable[Any]:
         """Take what is in `live`."""
-        live, self.live = self.live, []
+        live, self.live = self.live, ()
         return live
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -128,21 +102,21 @@ class Opening:
 
     def end(self) -> Verdict:
         """The verdict, when the stream has ended or a bound is reached."""
-        verdict = NOTHING if self._judge is None else self._judge.verdict()
+        verdict = NOTHING if self.judge is None else self.judge.verdict()
         self.committed = verdict.is_answer
         return verdict
 
-    def release(self, account: dict[str, Any] | None) -> Iterator[Any]:
+    def release(self, account: dict[str, Any] | None) -> Iterable[Any]:
         """All that was held, in order, with the account of earlier attempts on the first chunk."""
         self.committed = True
         held, self._held = self._held, []
-        for item in held:
-            if account is not None and isinstance(item, ChatGenerationChunk):
-                message = with_account(item.message, account)
-                yield item.model_copy(update={"message": message})
-                account = None
-            else:
-                yield item
+        if account is not None:
+            for position, item in enumerate(held):
+                if isinstance(item, ChatGenerationChunk):
+                    message = with_account(item.message, account)
+                    held[position] = item.model_copy(update={"message": message})
+                    break
+        return held
 
     def drop(self) -> None:
         """Forget all that was held, before the next attempt brings more."""
@@ -180,12 +154,11 @@ class Opening:
 class HeldTokens:
     """The tokens of one attempt that is not streamed, until what they say shows an answer."""
 
-    __slots__ = ("_held", "_judge", "committed")
+    committed = False
+    """Whether tokens have been let through, so that the attempt can't be taken back."""
+    judge: ReplyJudge | None = None
 
-    def __init__(self, *, text_counts: bool = True) -> None:
-        self.committed = False
-        """Whether tokens have been let through, so that the attempt can't be taken back."""
-        self._judge = None if text_counts else ReplyJudge(text_counts=False)
+    def __init__(self) -> None:
         self._held: list[Token] = []
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
@@ -193,10 +166,10 @@ class HeldTokens:
         if self.committed:
             return (token,)
         self._held.append(token)
-        if self._judge is None:
-            self._judge = ReplyJudge()
+        if self.judge is None:
+            self.judge = ReplyJudge()
         message = getattr(said, "message", None)
-        usable = self._judge.add_content(said) if message is None else self._judge.add(message)
+        usable = self.judge.add_content(said) if message is None else self.judge.add(message)
         return self.release() if usable else ()
 
     def drop(self) -> None:
