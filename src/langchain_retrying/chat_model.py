@@ -66,6 +66,9 @@ class RetryingChatModel(Facade):
         def __init__(
             self, inner_model: BaseChatModel, policy: RetryPolicy = DEFAULT_POLICY
         ) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...  # of the inner model
+
     else:
 
         def __init__(
