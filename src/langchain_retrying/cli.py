@@ -150,8 +150,14 @@ def _judge(arguments: argparse.Namespace) -> int:
         else:
             text = Path(arguments.file).read_text("utf-8")
         verdict = examine(saved_reply(json.loads(text)))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        _refuse(arguments, f"{arguments.file}: {error.strerror}")
+    except ValueError as error:
         _refuse(arguments, f"{arguments.file}: {error}")
+    except RecursionError:
+        _refuse(arguments, f"{arguments.file}: it is nested too deeply")
+    except (AttributeError, KeyError, TypeError):  # a number where an object should be, and so on
+        _refuse(arguments, f"{arguments.file}: it has the keys of a reply, but not its parts")
     print(f"kind           {verdict.kind.value}")
     reason = f"{verdict.finish_reason} ({verdict.finish_reason_key})"
     print(f"finish reason  {reason if verdict.finish_reason else 'none'}")

@@ -43,6 +43,8 @@ def read_prompts(path: Path) -> list[Prompt]:
                 prompts.append(parse_prompt(json.loads(line)))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}.") from error
+            except RecursionError as error:
+                raise ValueError(f"{path}, line {number}: it is nested too deeply.") from error
     if not prompts:
         raise ValueError(f"{path}: there is no prompt in it.")
     return prompts
@@ -65,7 +67,7 @@ def parse_prompt(value: Any) -> Prompt:
         raise ValueError('must be a text, a list of messages or {"messages": [...]}')  # noqa: TRY004 -- of a file
     if not messages:
         raise ValueError("there are no messages in it")
-    tools = body.get("tools") or []
+    tools = body.get("tools", [])
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise ValueError("its tools must be a list of objects")
     return Prompt([_message(number, item) for number, item in enumerate(messages, start=1)], tools)
