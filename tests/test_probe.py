@@ -535,13 +535,31 @@ REMEDIES = (
     [
         ({}, 0, 0, None, "no reply has come"),
         ({ANSWER: 40}, 0, 0, None, "Not needed so far: none of 40 first replies was empty"),
-        ({ANSWER: 30, BLANK: 10}, 5, 0, "", "All 5 retried calls recovered"),
-        ({ANSWER: 39, BLANK: 1}, 0, 0, "", "1 of 40 first replies were empty, all of the bare"),
-        ({MALFORMED: 4}, 1, 1, 'max_retries=5, on_exhausted="raise"', "1 of 2 retried calls stay"),
-        ({ANSWER: 30, TRUNCATED: 10}, 0, 0, REMEDIES, "10 first replies had spent the output"),
-        ({BLANK: 2, TRUNCATED: 2}, 1, 0, REMEDIES, "All 1 retried calls recovered"),
-        ({ANSWER: 30, BLOCKED: 10}, 0, 0, 'on_exhausted="raise"', "withheld 10 first replies"),
-        ({BLANK: 4, BLOCKED: 4}, 0, 2, 'max_retries=5, on_exhausted="raise"', "2 of 2 retried"),
+        ({ANSWER: 30, BLANK: 10}, 5, 0, "", "Retried calls that recovered: all 5. Two"),
+        ({ANSWER: 39, BLANK: 1}, 0, 0, "", "Empty first replies: 1 of 40, all of the bare"),
+        (
+            {MALFORMED: 4},
+            1,
+            1,
+            'max_retries=5, on_exhausted="raise"',
+            "stayed empty: 1 of 2. Allow",
+        ),
+        ({ANSWER: 30, TRUNCATED: 10}, 0, 0, REMEDIES, "First replies that were truncated: 10."),
+        ({BLANK: 2, TRUNCATED: 2}, 1, 0, REMEDIES, "Retried calls that recovered: all 1."),
+        (
+            {ANSWER: 30, BLOCKED: 10},
+            0,
+            0,
+            'on_exhausted="raise"',
+            "that the provider withheld: 10.",
+        ),
+        (
+            {BLANK: 4, BLOCKED: 4},
+            0,
+            2,
+            'max_retries=5, on_exhausted="raise"',
+            "stayed empty: 2 of 2.",
+        ),
     ],
 )
 def test_suggestions(first, recovered, not_recovered, policy, reason):

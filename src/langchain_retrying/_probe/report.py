@@ -19,6 +19,7 @@ from langchain_retrying._probe.summary import Retries, SideSummary, Summary
 
 def print_report(console: Console, summary: Summary, content: Sequence[dict[str, Any]]) -> None:
     """Print it for people, in 80 columns or more."""
+    console.print(Text(f"Model: {summary.model}\n"))
     for said in content:
         kind = f"{said['job']}, {said['side']}, {said['kind']}: "
         console.print(Text(f"{kind}{said['content']!r}"))
@@ -59,10 +60,13 @@ def _jobs_table(summary: Summary) -> Table:
                 job.job,
                 side.side,
                 str(side.calls),
-                f"{side.empty.count} = {side.empty.rate:.0%}",
+                Text(
+                    f"{side.empty.count} = {side.empty.rate:.0%}",
+                    style="red" if side.empty.count else "green",
+                ),
                 _interval(side.empty),
                 str(side.requests),
-                _milliseconds(spread.median) if spread else "never",
+                _milliseconds(spread.median) if spread else "none",
                 _milliseconds(spread.p95) if spread else "",
                 end_section=side is job.wrapped,
             )
@@ -70,7 +74,7 @@ def _jobs_table(summary: Summary) -> Table:
 
 
 def _table(summary: Summary) -> Table:
-    table = Table(box=box.HORIZONTALS, show_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=box.HORIZONTALS, show_edge=False, padding=(0, 1, 0, 0))
     title = "All jobs" if len(summary.jobs) > 1 else summary.jobs[0].job
     table.add_column(title, no_wrap=True)
     table.add_column("Bare")
@@ -130,7 +134,7 @@ def _listed(counts: dict[str, int]) -> str:
 
 def _spread(spread: Spread | None) -> str:
     if spread is None:
-        return "never"
+        return "none"
     return f"{_milliseconds(spread.median)}, {_milliseconds(spread.p95)}"
 
 

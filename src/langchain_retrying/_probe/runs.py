@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -120,17 +121,19 @@ async def ask_all(
         Why it ended before all was done; None if all was.
 
     Raises:
-        RunFailedError: A turn raised before any reply had come. Later ones are counted only.
+        RunFailedError: A turn raised before any reply had come. Those under way were finished.
+            Exceptions that come later are counted only.
 
     """
     stopped: str | None = None
+    failure: Exception | None = None
     replied = False
 
     async def work() -> None:
-        nonlocal stopped, replied
+        nonlocal stopped, failure, replied
         for run, prompt in pending:
             stopped = stopped or limits.set_aside(run.max_requests)
-            if stopped:
+            if stopped or failure:
                 return
             turn = Recorder()
             run.turns.append(turn)
@@ -139,13 +142,14 @@ async def ask_all(
             except Exception as error:
                 if turn.kind in (None, ReplyKind.ANSWER):  # not a blank in disguise
                     turn.error = error
-                    if not replied:
-                        raise RunFailedError(sentence(error)) from error
+                    failure = failure if replied else error
             replied = replied or turn.error is None
             limits.settle(run.max_requests, turn)
             ended()
 
     await asyncio.gather(*(work() for _ in range(limits.concurrency)))
+    if failure is not None:
+        raise RunFailedError(sentence(failure)) from failure
     return stopped
 
 
@@ -156,7 +160,9 @@ def undisturbed() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with tracing_context(enabled=False):
+        with tracing_context(enabled=False), warnings.catch_warnings():
+            # The HTTP client drops its own coroutines where Ctrl-C meets it while it connects.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             yield
     finally:
         logger.setLevel(level)

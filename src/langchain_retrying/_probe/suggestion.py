@@ -53,24 +53,25 @@ def suggest(seen: Seen) -> Suggestion:
     if seen.not_recovered:
         arguments += ["max_retries=5", 'on_exhausted="raise"']
         reasons.append(
-            f"{seen.not_recovered} of {seen.recovered + seen.not_recovered} retried calls stayed "
-            "empty: allow more retries, and let what remains be seen as an error."
+            f"Retried calls that stayed empty: {seen.not_recovered} of "
+            f"{seen.recovered + seen.not_recovered}. Allow more retries, and let what remains be "
+            "seen as an error."
         )
     elif seen.recovered:
-        reasons.append(f"All {seen.recovered} retried calls recovered: the default policy does.")
+        reasons.append(f"Retried calls that recovered: all {seen.recovered}. Two retries do.")
     if first[ReplyKind.TRUNCATED]:
         arguments.append(_REMEDIES)
         reasons.append(
-            f"{first[ReplyKind.TRUNCATED]} first replies had spent the output budget on nothing "
-            "usable: the same request would meet the same end, a larger budget may not."
+            f"First replies that were truncated: {first[ReplyKind.TRUNCATED]}. The same request "
+            "would meet the same end; with a larger output budget it may not."
         )
     if first[ReplyKind.BLOCKED]:
         if not seen.not_recovered:
             arguments.append('on_exhausted="raise"')
         reasons.append(
-            f"The provider withheld {first[ReplyKind.BLOCKED]} first replies: no retry helps, but "
-            "an error tells it."
+            f"First replies that the provider withheld: {first[ReplyKind.BLOCKED]}. No retry "
+            "helps, but an error tells of it."
         )
     if not reasons:
-        reasons.append(f"{empty} of {total} first replies were empty, all of the bare model.")
+        reasons.append(f"Empty first replies: {empty} of {total}, all of the bare model.")
     return Suggestion(f"RetryPolicy({', '.join(arguments)})", tuple(reasons))
