@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,10 +25,14 @@ from langchain_core.messages import ToolMessage
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from langchain_retrying import ReplyKind, RetryPolicy, cli
+from langchain_retrying import ReplyKind, RetryingChatModel, RetryPolicy, cli
+from langchain_retrying._probe.errors import RunFailedError
 from langchain_retrying._probe.figures import Share, Spread, wilson_interval
-from langchain_retrying._probe.prompts import BUILT_IN, parse_prompt
+from langchain_retrying._probe.prompts import BUILT_IN, Prompt, parse_prompt
+from langchain_retrying._probe.runs import Limits, Run, ask_all, invoke, stream
 from langchain_retrying._probe.suggestion import Seen, suggest
+from wire.clients import bound, build
+from wire.server import WireServer, encode, good
 
 PATH = "/v1/chat/completions"
 CONTENT = "hunter2"
@@ -192,6 +199,41 @@ def test_a_bare_blank_that_langchain_takes_for_an_error(server, capsys):
     assert result["bare"]["kinds"]["blank"]["count"] == 1
     assert result["bare"]["errors"] == {}
     assert result["retries"]["recovered_at"] == {"2": 1}
+
+
+CASES = json.loads(Path(__file__).with_name("wire").joinpath("cases.json").read_text("utf-8"))
+# The wrapper takes the second candidate of a reply whose first is empty.
+SECOND_CANDIDATE = {"openai-chat-n2-first-empty", "openai-chat-copilot-blank-first-choice"}
+
+
+def measured(case, model, server):
+    """One call of the model: the case's reply, and a good one behind it."""
+    reply = encode(case["api"], case["mode"], case["body"], case.get("content_type"))
+    server.play(reply, good(case["api"], case["mode"]))
+    bound_model = bound(case["client"], model).bind(**case["client"].get("call_kwargs", {}))
+    run = Run("case", "", (invoke if case["mode"] == "invoke" else stream)(bound_model))
+    with suppress(RunFailedError):
+        asyncio.run(ask_all(iter([(run, Prompt("Hi"))]), Limits(), lambda: None))
+    (turn,) = run.turns
+    assert turn.calls[0].requests == len(server.requests)
+    return turn
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
+def test_a_bare_reply_is_judged_as_the_wrapper_judges_its_first(api):
+    """Replies of real providers, also those that LangChain takes for errors."""
+    compared = Counter()
+    with WireServer() as server:
+        for case in CASES:
+            if case["api"] == api and case["id"] not in SECOND_CANDIDATE:
+                model = build(case["client"], server.url)
+                bare = measured(case, model, server)
+                wrapped = measured(case, RetryingChatModel(model), server)
+                assert bare.kind is wrapped.calls[0].first_kind, case["id"]
+                assert type(bare.error) is type(wrapped.error), case["id"]
+                compared[bare.kind] += 1
+    assert {ReplyKind.ANSWER, ReplyKind.BLANK, ReplyKind.TRUNCATED} <= compared.keys()
 
 
 def test_bare_and_wrapped_get_the_same_prompts(server, capsys):

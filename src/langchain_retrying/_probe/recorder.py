@@ -43,11 +43,19 @@ class Call:
     reported_tokens: bool = True
     content: Any = None
     """Of the reply."""
+    chunks: int = 0
+    """That have been reported so far."""
+    judge: ReplyJudge = field(default_factory=ReplyJudge)
+    """Of those chunks."""
 
     @property
     def kind(self) -> ReplyKind | None:
         """Of the reply that was returned; None as for `verdict`."""
         return self.verdict.kind if self.verdict else None
+
+    def take_nothing(self) -> None:
+        """Note that no reply came."""
+        self.verdict, self.first_kind = NOTHING, NOTHING.kind
 
 
 class Recorder(BaseCallbackHandler):
@@ -61,7 +69,7 @@ class Recorder(BaseCallbackHandler):
         self.calls: list[Call] = []
         self.error: Exception | None = None
         """What ended the turn, if its calls did not end well."""
-        self._running: dict[UUID, _Running] = {}
+        self._running: dict[UUID, Call] = {}
 
     @property
     def kind(self) -> ReplyKind | None:
@@ -85,26 +93,26 @@ class Recorder(BaseCallbackHandler):
         """Start a call."""
         call = Call(time.perf_counter())
         self.calls.append(call)
-        self._running[run_id] = _Running(call)
+        self._running[run_id] = call
 
     def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> Any:
         """Another attempt follows, after a wait."""
-        call = self._running[run_id].call
+        call = self._running[run_id]
         call.requests += 1
         call.added_seconds = time.perf_counter() - call.began + retry_state.next_action.sleep
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, chunk: Any = None, **_: Any) -> None:
         """Note when the first usable one comes."""
-        running = self._running[run_id]
-        running.tokens += 1
-        if running.call.answered is None and chunk is not None and running.judge.add(chunk.message):
-            running.call.answered = time.perf_counter()
+        call = self._running[run_id]
+        call.chunks += 1
+        if call.answered is None and chunk is not None and call.judge.add(chunk.message):
+            call.answered = time.perf_counter()
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         """Judge the reply."""
-        call = self._running.pop(run_id).call
+        call = self._running.pop(run_id)
         if not response.generations[0]:  # LangChain raises after this event
-            call.verdict, call.first_kind = NOTHING, NOTHING.kind
+            call.take_nothing()
             return
         generation: Any = response.generations[0][0]
         message = generation.message
@@ -117,22 +125,13 @@ class Recorder(BaseCallbackHandler):
         call.reported_tokens = usage is not None
         _account(call, retries, usage or {})
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A blank may come as an error: a stream without a chunk, for one."""
-        running = self._running.pop(run_id)
-        if isinstance(error, Exception) and is_disguised_blank(
-            error, without_chunks=not running.tokens
-        ):
-            running.call.verdict, running.call.first_kind = NOTHING, NOTHING.kind
-
-
-@dataclass
-class _Running:
-    """A call whose reply is on its way."""
-
-    call: Call
-    judge: ReplyJudge = field(default_factory=ReplyJudge)
-    tokens: int = 0
+    def raised(self, error: Exception) -> None:
+        """Take what the turn raised, which may be a blank in disguise: a stream without chunks."""
+        call = self.calls[-1] if self.calls else None
+        if call and not call.verdict and is_disguised_blank(error, without_chunks=not call.chunks):
+            call.take_nothing()
+        elif self.kind in (None, ReplyKind.ANSWER):  # after a blank it is what became of that
+            self.error = error
 
 
 def _account(call: Call, retries: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> None:

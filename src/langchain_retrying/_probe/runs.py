@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langsmith import tracing_context
 
-from langchain_retrying import ReplyKind, RetryingChatModel
+from langchain_retrying import RetryingChatModel
 from langchain_retrying._probe.errors import RunFailedError, sentence
 from langchain_retrying._probe.prompts import Prompt
 from langchain_retrying._probe.recorder import Recorder
@@ -56,7 +56,7 @@ class Run:
     max_requests: int = 1
     """That one turn may take; agents' turns, which are not capped, take more."""
     turns: list[Recorder] = field(default_factory=list)
-    """In the order in which they ended; those that were cut off are among them."""
+    """In the order in which they began; those that were cut off are among them."""
 
 
 def both_sides(name: str, job: Job, bare: BaseChatModel, wrapped: RetryingChatModel) -> list[Run]:
@@ -140,10 +140,11 @@ async def ask_all(
             try:
                 await run.ask(prompt, {"callbacks": [turn]})
             except Exception as error:
-                if turn.kind in (None, ReplyKind.ANSWER):  # not a blank in disguise
-                    turn.error = error
-                    failure = failure if replied else error
-            replied = replied or turn.error is None
+                turn.raised(error)
+            if turn.error is None:
+                replied = True
+            elif not replied:
+                failure = failure or turn.error
             limits.settle(run.max_requests, turn)
             ended()
 
