@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import sys
@@ -156,9 +157,15 @@ def test_the_demo_prints_tables_and_a_sentence(columns, capsys, monkeypatch):
     assert max(map(len, printed.splitlines())) <= columns
     rows = [line.split()[:2] for line in printed.splitlines() if line.endswith(" ms ")]
     assert rows == [[job, side] for job in JOBS for side in SIDES]
-    assert "of 12 calls of the bare model and of 0 of 12 of the wrapped one" in " ".join(
-        printed.split()
-    )
+    words = " ".join(printed.split())
+    assert "of 12 calls of the bare model and of 0 of 12 of the wrapped one" in words
+    assert "and 'It is 18 °C in Paris' with the wrapped one." in words
+
+
+def test_the_demo_for_machines(capsys):
+    assert cli.main(["demo", "--calls", "1", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert [job["job"] for job in summary["jobs"]] == list(JOBS)
 
 
 def test_settings_meant_for_other_models_do_not_reach_the_demo(monkeypatch, caplog):

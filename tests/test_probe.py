@@ -528,6 +528,19 @@ def test_a_plot_that_can_not_be_drawn(name, says, tmp_path, capsys):
     assert says in refusal(argv, capsys)
 
 
+def test_a_plot_that_can_not_be_written(server, tmp_path, capsys):
+    """The report is printed all the same."""
+    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
+    serve(server, lambda *_: answered("Hello."))
+    (tmp_path / "probe.png").mkdir()
+    with pytest.raises(SystemExit) as stopped:
+        probe(server, "--calls", "1", "--plot", str(tmp_path / "probe.png"))
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert "Suggested: no policy" in out
+    assert "probe.png: Is a directory" in err
+
+
 def test_a_plot_without_matplotlib(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "langchain_retrying._probe.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -169,41 +169,35 @@ def _demo(arguments: argparse.Namespace) -> int:
     try:
         from langchain_retrying._demo import run_demo  # noqa: PLC0415 -- may not be installed
         from langchain_retrying._probe import Output  # noqa: PLC0415 -- as above
+        from langchain_retrying._probe.errors import BadInputError  # noqa: PLC0415 -- as above
     except ImportError as error:
         _refuse(arguments, _needs("demo", error))
     output = Output(arguments.json, arguments.plot, arguments.show_content)
-    return _run(
-        arguments,
-        lambda: run_demo(arguments.calls, arguments.blank_rate, arguments.seed, output),
-    )
+    try:
+        return run_demo(arguments.calls, arguments.blank_rate, arguments.seed, output)
+    except BadInputError as error:
+        _refuse(arguments, str(error))
 
 
 def _probe(arguments: argparse.Namespace) -> int:
     try:
         from langchain_retrying._probe import Output, run_probe  # noqa: PLC0415 -- as above
+        from langchain_retrying._probe.errors import BadInputError  # noqa: PLC0415 -- as above
         from langchain_retrying._probe.runs import Limits  # noqa: PLC0415 -- as above
     except ImportError as error:
         _refuse(arguments, _needs("probe", error))
-    return _run(
-        arguments,
-        lambda: run_probe(
+    limits = Limits(arguments.concurrency, arguments.max_requests, arguments.max_total_tokens)
+    try:
+        return run_probe(
             arguments.model,
             base_url=arguments.base_url,
             prompts_file=arguments.prompts,
             calls=arguments.calls,
             streamed=arguments.stream,
-            limits=Limits(
-                arguments.concurrency, arguments.max_requests, arguments.max_total_tokens
-            ),
+            limits=limits,
             output=Output(arguments.json, arguments.plot, arguments.show_content),
-        ),
-    )
-
-
-def _run(arguments: argparse.Namespace, command: Callable[[], int]) -> int:
-    try:
-        return command()
-    except ValueError as error:
+        )
+    except BadInputError as error:
         _refuse(arguments, str(error))
 
 

@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
+from rich.text import Text
 
-from langchain_retrying import RetryingChatModel
+from langchain_retrying import ReplyKind, RetryingChatModel
 from langchain_retrying._demo.jobs import JOBS
 from langchain_retrying._demo.server import BlankingServer
 from langchain_retrying._probe import Output, ask_and_report
@@ -25,19 +26,35 @@ def run_demo(calls: int, blank_rate: float, seed: int, output: Output) -> int:
         The exit code, as of `run_probe`.
 
     Raises:
-        ValueError: The plot can't be had.
+        BadInputError: The plot can't be had.
 
     """
     output.check()
     name = f"demo, blank at a rate of {blank_rate:.0%}"
     with _no_settings_of_others(), undisturbed(), ExitStack() as servers:
         runs = demo_runs(servers, blank_rate, seed)
-        return ask_and_report(name, runs, prompts(calls), output, Limits())
+        code = ask_and_report(name, runs, prompts(calls), output, Limits())
+    example = _example(*runs[-2:])
+    if example and not output.as_json:
+        output.console.print(Text(f"\n{example}"))
+    return code
 
 
 def prompts(calls: int) -> list[Prompt]:
     """So many questions, no two alike: the server's luck depends on them."""
     return [Prompt([HumanMessage(f"Question {n}: are you there?")]) for n in range(1, calls + 1)]
+
+
+def _example(bare: Run, wrapped: Run) -> str | None:
+    """What the user saw of a turn that was blank bare, and not wrapped; None if there is none."""
+    for number, (before, after) in enumerate(zip(bare.turns, wrapped.turns, strict=False), 1):
+        if before.kind is ReplyKind.BLANK and after.kind is ReplyKind.ANSWER:
+            said, said_then = (turn.calls[-1].content for turn in (before, after))
+            return (
+                f"For one, asked the {number}. question, {bare.job} gave {said!r} with the bare "
+                f"model, and {said_then!r} with the wrapped one."
+            )
+    return None
 
 
 def demo_runs(servers: ExitStack, blank_rate: float, seed: int) -> list[Run]:

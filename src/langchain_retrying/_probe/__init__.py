@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 from langchain_retrying import RetryingChatModel
-from langchain_retrying._probe.errors import RunFailedError
+from langchain_retrying._probe.errors import BadInputError, RunFailedError
 from langchain_retrying._probe.models import build_model
 from langchain_retrying._probe.prompts import BUILT_IN, Prompt, read_prompts
 from langchain_retrying._probe.report import as_json, print_report
@@ -51,15 +51,15 @@ class Output:
         """Find out before anything is asked whether the plot can be drawn.
 
         Raises:
-            ValueError: It can't.
+            BadInputError: It can't.
 
         """
         if self.plot is not None:
             try:
                 from langchain_retrying._probe.plot import check_plot_file  # noqa: PLC0415 -- an extra
             except ImportError as error:
-                raise ValueError(
-                    f"--plot needs matplotlib ({error}): pip install 'langchain-retrying[plot]'"
+                raise BadInputError(
+                    f"--plot needs matplotlib ({error}): pip install 'langchain-retrying[plot]'."
                 ) from error
             check_plot_file(self.plot)
 
@@ -80,7 +80,7 @@ def run_probe(  # noqa: PLR0913 -- the options of the command
         The exit code: 0, 1 if the run failed, 130 after Ctrl-C.
 
     Raises:
-        ValueError: The model, the prompts or the plot can't be had; the text is for the user.
+        BadInputError: The model, the prompts or the plot can't be had; the text is for the user.
 
     """
     output.check()

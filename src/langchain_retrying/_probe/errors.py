@@ -17,6 +17,10 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 _LONGEST = 200  # characters of a provider's own words
 
 
+class BadInputError(Exception):
+    """What the user gave can't be used. Its text is a sentence for the user."""
+
+
 class RunFailedError(Exception):
     """The run can't go on. Its text is a sentence for the user."""
 

@@ -7,11 +7,7 @@ import os
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from langchain_retrying._probe.errors import missing_key, missing_variable, own_words
-
-
-class NoModelError(ValueError):
-    """There is no such model here. Its text is a sentence for the user."""
+from langchain_retrying._probe.errors import BadInputError, missing_key, missing_variable, own_words
 
 
 def build_model(name: str, base_url: str | None = None) -> BaseChatModel:
@@ -22,33 +18,33 @@ def build_model(name: str, base_url: str | None = None) -> BaseChatModel:
         base_url: Of an OpenAI-compatible server; None: that of the provider.
 
     Raises:
-        NoModelError: The name is not known, a package or a key is missing.
+        BadInputError: The name is not known, a package or a key is missing.
 
     """
+    if not name.strip():
+        raise BadInputError("The model's name is empty.")
     try:
         model = _init(name, base_url)
     except ImportError as error:
-        raise NoModelError(f"A package is missing. {own_words(error)}.") from error
+        raise BadInputError(f"A package is missing. {own_words(error)}.") from error
     except Exception as error:
         variable = missing_variable(error)
         if variable is not None:
-            raise NoModelError(missing_key(variable)) from error
+            raise BadInputError(missing_key(variable)) from error
         if "infer model provider" in str(error):
-            raise NoModelError(
+            raise BadInputError(
                 f"Unknown model {name!r}: name its provider, as in openai:gpt-5-mini or "
                 "ollama:qwen3, or a server with --base-url."
             ) from error
-        raise NoModelError(f"Can't build the model {name!r}: {own_words(error)}.") from error
+        raise BadInputError(f"Can't build the model {name!r}: {own_words(error)}.") from error
     # Some are built without a key, and fail only when they are called.
     for field, variable in model.lc_secrets.items():
         if variable.endswith("_API_KEY") and not _is_set(getattr(model, field, None)):
-            raise NoModelError(missing_key(variable))
+            raise BadInputError(missing_key(variable))
     return model
 
 
 def _init(name: str, base_url: str | None) -> BaseChatModel:
-    if not name.strip():
-        raise NoModelError("The model's name is empty.")
     if base_url is None:
         return init_chat_model(name)
     # `stream_usage`: for servers other than OpenAI's, tokens of streams must be asked for.

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from langchain_retrying._probe.errors import BadInputError
 from langchain_retrying._probe.summary import SideSummary, Summary
 
 _COLOURS = {"bare": "#c44e52", "wrapped": "#4c72b0"}
@@ -17,21 +18,21 @@ def check_plot_file(path: Path) -> None:
     """Raise before anything is asked, and not when all is done.
 
     Raises:
-        ValueError: Its suffix is that of no format, or its folder is not there.
+        BadInputError: Its suffix is that of no format, or its folder is not there.
 
     """
     formats = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in formats:
-        raise ValueError(f"{path}: name it .png, .svg or .pdf.")
+        raise BadInputError(f"{path}: name it .png, .svg or .pdf.")
     if not path.parent.is_dir():
-        raise ValueError(f"{path}: there is no folder {path.parent}.")
+        raise BadInputError(f"{path}: there is no folder {path.parent}.")
 
 
 def save_plot(summary: Summary, path: Path) -> None:
     """Draw the shares of empty replies with their intervals, and when answers were there.
 
     Raises:
-        OSError: The file can't be written.
+        BadInputError: The file can't be written.
 
     """
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -39,7 +40,10 @@ def save_plot(summary: Summary, path: Path) -> None:
     left, right = figure.subplots(1, 2)
     _draw_empty(left, summary)
     _draw_answers(right, summary)
-    figure.savefig(path)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}.") from error
 
 
 def _draw_empty(axes: Axes, summary: Summary) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 
+from langchain_retrying._probe.errors import BadInputError
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -27,26 +29,26 @@ def read_prompts(path: Path) -> list[Prompt]:
     `tools`, so the body of a request to OpenAI is such a line. Lines of white space are skipped.
 
     Raises:
-        ValueError: It can't be read, holds no prompt, or a line is none; the text has its number.
+        BadInputError: It can't be read, holds no prompt, or a line is none.
 
     """
     try:
         lines = path.read_text("utf-8").split("\n")
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}.") from error
+        raise BadInputError(f"{path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}).") from error
+        raise BadInputError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}).") from error
     prompts = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 prompts.append(parse_prompt(json.loads(line)))
             except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}.") from error
+                raise BadInputError(f"{path}, line {number}: {error}.") from error
             except RecursionError as error:
-                raise ValueError(f"{path}, line {number}: it is nested too deeply.") from error
+                raise BadInputError(f"{path}, line {number}: it is nested too deeply.") from error
     if not prompts:
-        raise ValueError(f"{path}: there is no prompt in it.")
+        raise BadInputError(f"{path}: there is no prompt in it.")
     return prompts
 
 
