@@ -159,7 +159,7 @@ def test_the_demo_prints_tables_and_a_sentence(columns, capsys, monkeypatch):
     assert rows == [[job, side] for job in JOBS for side in SIDES]
     words = " ".join(printed.split())
     assert "of 12 calls of the bare model and of 0 of 12 of the wrapped one" in words
-    assert "and 'It is 18 °C in Paris' with the wrapped one." in words
+    assert "model and 'It is 18 °C in Paris' with the wrapped one." in words
 
 
 def test_the_demo_for_machines(capsys):

@@ -367,7 +367,7 @@ def test_a_server_that_fails_at_once(status, says, server, capsys):
     assert out == ""
     (line,) = err.splitlines()
     assert says in line
-    assert len(requests) == 1
+    assert len(requests) == 3
 
 
 def test_a_server_that_can_not_be_reached(capsys, monkeypatch):
@@ -381,11 +381,17 @@ def test_a_server_that_can_not_be_reached(capsys, monkeypatch):
     assert "The server can't be reached (" in line
 
 
+def test_failures_of_all_that_was_asked(server, capsys):
+    requests = serve(server, lambda *_: failing(500))
+    assert probe(server, "--calls", "1") == 1
+    assert len(requests) == 2
+
+
 def test_failures_among_replies_are_counted(server, capsys):
-    serve(server, lambda _, number: failing(500) if number == 3 else answered("Hello."))
+    serve(server, lambda _, number: failing(500) if number in (1, 3) else answered("Hello."))
     result = found(capsys, server, "--calls", "2")
-    assert result["bare"]["kinds"]["error"]["count"] == 1
-    assert sum(result["bare"]["errors"].values()) == 1
+    assert result["bare"]["kinds"]["error"]["count"] == 2
+    assert sum(result["bare"]["errors"].values()) == 2
     assert result["bare"]["empty"]["count"] == 0
     assert result["wrapped"]["calls"] == 2
 
@@ -590,7 +596,7 @@ REMEDIES = (
     [
         ({}, 0, 0, None, "no reply has come"),
         ({ANSWER: 40}, 0, 0, None, "Not needed so far: none of 40 first replies was empty"),
-        ({ANSWER: 30, BLANK: 10}, 5, 0, "", "Retried calls that recovered: all 5. Two"),
+        ({ANSWER: 30, BLANK: 10}, 5, 0, "", "Retried calls that recovered: all 5. Two retries"),
         ({ANSWER: 39, BLANK: 1}, 0, 0, "", "Empty first replies: 1 of 40, all of the bare"),
         (
             {MALFORMED: 4},

@@ -36,16 +36,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="langchain-retrying", description="Retries the empty completions of LangChain models."
     )
     commands = parser.add_subparsers(metavar="command", required=True)
-    output = argparse.ArgumentParser(add_help=False)
-    output.add_argument("--json", action="store_true", help="print all figures as JSON")
-    output.add_argument("--plot", type=Path, metavar="FILE", help="draw them (.png, .svg, .pdf)")
-    output.add_argument(
-        "--show-content", action="store_true", help="print what the model said, too"
-    )
-
     demo = commands.add_parser(
         "demo",
-        parents=[output],
         help="probe a model that is blank at times, on a server of its own",
         description="Ask a model that is blank at times, bare and wrapped in RetryingChatModel, in "
         "four ways. It is a server on this machine, so no API key and no network are needed.",
@@ -73,11 +65,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="decides which answers are blank (default: %(default)s)",
     )
+    _add_output(demo)
     demo.set_defaults(command=_demo, parser=demo)
 
     probe = commands.add_parser(
         "probe",
-        parents=[output],
         help="find out how often your model is blank, and what helps",
         description="Ask a model, bare and wrapped in RetryingChatModel, and report how often its "
         "replies are empty, what retries did and cost, and which policy fits. Nothing is stored, "
@@ -118,15 +110,16 @@ def _parser() -> argparse.ArgumentParser:
         "--max-requests",
         type=_at_least_1,
         metavar="N",
-        help="stop before a call that could take more (default: what the calls take)",
+        help="stop before a call that could take more (default: no limit)",
     )
     probe.add_argument(
         "--max-total-tokens",
         type=_at_least_1,
         metavar="N",
         help="stop when so many are used, in and out, as far as reported; calls under way are "
-        "finished (default: what the calls take)",
+        "finished (default: no limit)",
     )
+    _add_output(probe)
     probe.set_defaults(command=_probe, parser=probe)
 
     judge = commands.add_parser(
@@ -138,6 +131,14 @@ def _parser() -> argparse.ArgumentParser:
     judge.add_argument("file", help="the JSON file, or - for standard input")
     judge.set_defaults(command=_judge, parser=judge)
     return parser
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them (.png, .svg, .pdf)")
+    parser.add_argument(
+        "--show-content", action="store_true", help="print what the model said, too"
+    )
 
 
 def _judge(arguments: argparse.Namespace) -> int:

@@ -51,8 +51,8 @@ def _example(bare: Run, wrapped: Run) -> str | None:
         if before.kind is ReplyKind.BLANK and after.kind is ReplyKind.ANSWER:
             said, said_then = (turn.calls[-1].content for turn in (before, after))
             return (
-                f"For one, asked the {number}. question, {bare.job} gave {said!r} with the bare "
-                f"model, and {said_then!r} with the wrapped one."
+                f"For example, asked question {number}, {bare.job} gave {said!r} with the bare "
+                f"model and {said_then!r} with the wrapped one."
             )
     return None
 

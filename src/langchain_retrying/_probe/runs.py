@@ -105,6 +105,10 @@ class Limits:
             self._unreported = self._unreported or not call.reported_tokens
 
 
+_HOPELESS = 3
+"""So many failures without a reply before them end it."""
+
+
 async def ask_all(
     pending: Iterator[tuple[Run, Prompt]],
     limits: Limits,
@@ -121,19 +125,19 @@ async def ask_all(
         Why it ended before all was done; None if all was.
 
     Raises:
-        RunFailedError: A turn raised before any reply had come. Those under way were finished.
-            Exceptions that come later are counted only.
+        RunFailedError: Turns raised, the first few or all. Where replies come, too, exceptions are
+            counted only.
 
     """
     stopped: str | None = None
-    failure: Exception | None = None
+    failures: list[Exception] = []
     replied = False
 
     async def work() -> None:
-        nonlocal stopped, failure, replied
+        nonlocal stopped, replied
         for run, prompt in pending:
             stopped = stopped or limits.set_aside(run.max_requests)
-            if stopped or failure:
+            if stopped or (len(failures) >= _HOPELESS and not replied):
                 return
             turn = Recorder()
             run.turns.append(turn)
@@ -143,14 +147,14 @@ async def ask_all(
                 turn.raised(error)
             if turn.error is None:
                 replied = True
-            elif not replied:
-                failure = failure or turn.error
+            else:
+                failures.append(turn.error)
             limits.settle(run.max_requests, turn)
             ended()
 
     await asyncio.gather(*(work() for _ in range(limits.concurrency)))
-    if failure is not None:
-        raise RunFailedError(sentence(failure)) from failure
+    if failures and not replied:
+        raise RunFailedError(sentence(failures[0])) from failures[0]
     return stopped
 
 

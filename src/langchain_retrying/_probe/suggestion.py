@@ -58,7 +58,9 @@ def suggest(seen: Seen) -> Suggestion:
             "seen as an error."
         )
     elif seen.recovered:
-        reasons.append(f"Retried calls that recovered: all {seen.recovered}. Two retries do.")
+        reasons.append(
+            f"Retried calls that recovered: all {seen.recovered}. Two retries are enough."
+        )
     if first[ReplyKind.TRUNCATED]:
         arguments.append(_REMEDIES)
         reasons.append(
