@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
+.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -15,8 +15,11 @@ help: ## List the targets
 	$(BIN)/python $(INSTALL) --editable '.[dev]'
 	touch $@
 
-demo: .venv/installed ## Show bare and wrapped agents side by side, on an embedded server
+demo: .venv/installed ## Show bare and wrapped models side by side, on an embedded server
 	$(BIN)/langchain-retrying demo
+
+transcript: .venv/installed ## Write docs/demo.svg, what the demo prints, for the README
+	$(BIN)/python docs/transcript.py
 
 test: .venv/installed ## Run the tests
 	$(BIN)/python -m pytest

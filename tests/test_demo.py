@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import os
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -18,10 +21,14 @@ if not hasattr(agents, "create_agent"):
 from langsmith.utils import tracing_is_enabled
 
 from langchain_retrying import _demo, cli, is_empty_ai_message
-from langchain_retrying._demo.runs import JOBS, SIDES, Tally, chat_model, run, weather
+from langchain_retrying._demo.jobs import JOBS, weather
 from langchain_retrying._demo.server import BlankingServer
+from langchain_retrying._probe import runs as probe_runs
+from langchain_retrying._probe.summary import summarise
+from langchain_retrying.testing import RecordingSleep
 
-TURNS = 3
+SIDES = ("bare", "wrapped")
+CALLS = 3
 SEED = 6  # at a rate of 0.5 each job has a blank and an answer, and no three blanks in a row
 SETTINGS_OF_OTHERS = {
     "HTTP_PROXY": "http://127.0.0.1:9",
@@ -39,38 +46,71 @@ def _no_waiting(slept):
     """The waits between attempts are recorded only."""
 
 
-def tally_of(job: str, side: str, blank_rate: float) -> Tally:
-    tally = Tally(job, side)
-    run(tally, [f"Question {turn + 1}: are you there?" for turn in range(TURNS)], blank_rate, SEED)
-    return tally
+def summary_of(blank_rate: float):
+    """All jobs, and the requests that the servers have counted, in the order of the runs."""
+    prompts = _demo.prompts(CALLS)
+    with ExitStack() as stack:
+        servers = []
+        enter = stack.enter_context
+        stack.enter_context = lambda server: servers.append(server) or enter(server)
+        runs = _demo.demo_runs(stack, blank_rate, SEED)
+        pending = ((run, prompt) for prompt in prompts for run in runs)
+        asyncio.run(probe_runs.ask_all(pending, probe_runs.Limits(), lambda: None))
+        return summarise("demo", runs, None), [server.requests for server in servers]
 
 
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("job", JOBS)
-def test_without_blanks_each_call_is_one_request(job, side):
-    tally = tally_of(job, side, 0)
-    assert (tally.turns, tally.blank_turns, tally.extra_requests) == (TURNS, 0, 0)
-    assert tally.calls == tally.attempts == tally.requests == TURNS * (2 if "gent" in job else 1)
-    assert len(tally.seconds_to_text) == TURNS
+@pytest.fixture(scope="module")
+def without_blanks():
+    return summary_of(0)
 
 
-@pytest.mark.parametrize("job", JOBS)
-def test_wrapped_answers_the_turns_that_are_blank_bare(job):
+@pytest.fixture(scope="module")
+def half_blank():
+    with RecordingSleep():
+        return summary_of(0.5)
+
+
+@pytest.fixture(scope="module")
+def all_blank():
+    with RecordingSleep():
+        return summary_of(1)
+
+
+def test_requests_are_those_that_the_servers_counted(without_blanks, half_blank, all_blank):
+    for summary, counted in (without_blanks, half_blank, all_blank):
+        sides = [side for job in summary.jobs for side in (job.bare, job.wrapped)]
+        assert [side.requests for side in sides] == counted
+
+
+def test_without_blanks_each_call_of_the_model_is_one_request(without_blanks):
+    summary, _ = without_blanks
+    assert [job.job for job in summary.jobs] == list(JOBS)
+    for job in summary.jobs:
+        for side in (job.bare, job.wrapped):
+            assert (side.calls, side.empty.count, len(side.answers_after)) == (CALLS, 0, CALLS)
+            assert side.requests == side.model_calls == CALLS * (2 if "gent" in job.job else 1)
+
+
+def test_wrapped_answers_what_is_blank_bare(half_blank):
     """Each blank of the bare model costs the wrapped one a retry or two."""
-    bare, wrapped = (tally_of(job, side, 0.5) for side in SIDES)
-    assert bare.blank_turns > 0
-    assert bare.extra_requests == 0
-    assert wrapped.blank_turns == 0
-    assert bare.blank_turns <= wrapped.extra_requests <= 2 * bare.blank_turns
-    assert wrapped.attempts == wrapped.requests
+    summary, _ = half_blank
+    for job in summary.jobs:
+        blanks = job.bare.empty.count
+        assert blanks > 0
+        assert job.bare.requests == job.bare.model_calls
+        assert job.wrapped.empty.count == 0
+        assert blanks <= job.wrapped.requests - job.wrapped.model_calls <= 2 * blanks
+    assert summary.suggestion.policy == "RetryPolicy()"
 
 
-@pytest.mark.parametrize("job", ["stream", "create_agent"])
-def test_a_model_that_is_always_blank_is_asked_three_times(job):
-    wrapped = tally_of(job, "wrapped", 1)
-    assert wrapped.blank_turns == TURNS
-    assert wrapped.extra_requests == 2 * TURNS
-    assert wrapped.seconds_to_text == []
+def test_a_model_that_is_always_blank_is_asked_three_times(all_blank):
+    summary, _ = all_blank
+    for job in summary.jobs:
+        assert job.wrapped.empty.count == CALLS
+        assert job.wrapped.requests - job.wrapped.model_calls == 2 * CALLS
+        assert job.wrapped.answers_after == ()
+    assert summary.retries.not_recovered == CALLS * len(JOBS)
+    assert summary.suggestion.policy == 'RetryPolicy(max_retries=5, on_exhausted="raise")'
 
 
 def whole(model, prompt):
@@ -86,7 +126,7 @@ def streamed(model, prompt):
 @pytest.mark.parametrize("ask", [whole, streamed])
 def test_chat_openai_reads_all_that_the_server_says(ask):
     with BlankingServer(0, "seed") as server:
-        model = chat_model(server)
+        model = _demo.chat_model(server)
         answer = ask(model, "Hi")
         assert answer.content == "Yes, I am."
         assert answer.usage_metadata["total_tokens"] == 25
@@ -99,34 +139,48 @@ def test_chat_openai_reads_all_that_the_server_says(ask):
 @pytest.mark.parametrize("ask", [whole, streamed])
 def test_blank_answers_come_in_several_forms(ask):
     with BlankingServer(1, "seed") as server:
-        model = chat_model(server)
+        model = _demo.chat_model(server)
         answers = [ask(model, f"Hi {turn}") for turn in range(8)]
     assert all(map(is_empty_ai_message, answers))
     assert {answer.content for answer in answers} == {"", "\n"}
 
 
-def test_the_demo_ends_with_a_table_and_a_sentence(capsys, monkeypatch):
-    """In a narrow terminal nothing is cut off; a wider one changes nothing."""
-    monkeypatch.setenv("COLUMNS", "80")
-    argv = ["demo", "--turns", str(TURNS), "--blank-rate", "0.5", "--seed", str(SEED)]
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_demo_prints_tables_and_a_sentence(columns, capsys, monkeypatch):
+    """In a narrow terminal nothing is cut off."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    argv = ["demo", "--calls", str(CALLS), "--blank-rate", "0.5", "--seed", str(SEED)]
     assert cli.main(argv) == 0
-    printed = capsys.readouterr().out
+    printed, progress = capsys.readouterr()
+    assert progress == ""  # no bar where nobody looks
     assert "…" not in printed
-    assert max(map(len, printed.splitlines())) <= 80
+    assert max(map(len, printed.splitlines())) <= columns
     rows = [line.split()[:2] for line in printed.splitlines() if line.endswith(" ms ")]
     assert rows == [[job, side] for job in JOBS for side in SIDES]
-    sentence = " ".join(printed.split()).partition("The user saw nothing in ")[2]
-    assert "of 12 turns with the bare model and in 0 with the wrapped one" in sentence
+    words = " ".join(printed.split())
+    assert "of 12 calls of the bare model and of 0 of 12 of the wrapped one" in words
+    assert "model and 'It is 18 °C in Paris' with the wrapped one." in words
+
+
+def test_the_demo_for_machines(capsys):
+    assert cli.main(["demo", "--calls", "1", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert [job["job"] for job in summary["jobs"]] == list(JOBS)
 
 
 def test_settings_meant_for_other_models_do_not_reach_the_demo(monkeypatch, caplog):
     for name, value in SETTINGS_OF_OTHERS.items():
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
-    with _demo._undisturbed():
-        assert not tracing_is_enabled()
-    monkeypatch.setattr(_demo, "JOBS", ["stream"])  # the jobs' models are all alike
-    assert cli.main(["demo", "--turns", "1", "--blank-rate", "1"]) == 0
+    traced = []
+
+    def stream(model):
+        traced.append(tracing_is_enabled())
+        return probe_runs.stream(model)
+
+    monkeypatch.setattr(_demo, "JOBS", {"stream": stream})  # the jobs' models are all alike
+    assert cli.main(["demo", "--calls", "1", "--blank-rate", "1"]) == 0
+    assert traced == [False, False]
     assert dict(os.environ) == before
     assert logging.getLogger("langchain_retrying").level == logging.NOTSET
     assert not [record for record in caplog.records if record.name == "langchain_retrying"]
@@ -137,8 +191,8 @@ def test_settings_meant_for_other_models_do_not_reach_the_demo(monkeypatch, capl
     [
         ([], "required: command"),
         (["dance"], "invalid choice: 'dance'"),
-        (["demo", "--turns", "0"], "--turns: must be at least 1, not 0"),
-        (["demo", "--turns", "few"], "--turns: invalid int value: 'few'"),
+        (["demo", "--calls", "0"], "must be a whole number, at least 1, not 0"),
+        (["demo", "--turns", "few"], "must be a whole number, at least 1, not few"),
         (["demo", "--blank-rate", "1.5"], "--blank-rate: must be from 0 to 1, not 1.5"),
         (["demo", "--blank-rate", "-0.1"], "--blank-rate: must be from 0 to 1, not -0.1"),
         (["demo", "--blank-rate", "nan"], "--blank-rate: must be from 0 to 1, not nan"),
@@ -154,8 +208,10 @@ def test_arguments_that_can_not_be_used(argv, text, capsys):
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith("langchain_retrying._demo")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "rich.console", None)  # Python's way to say: not there
-    assert cli.main(["demo"]) == 2
+    monkeypatch.setitem(sys.modules, "werkzeug", None)  # Python's way to say: not there
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["demo"])
+    assert stopped.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install 'langchain-retrying[demo]'" in line
 
@@ -164,5 +220,5 @@ def test_ctrl_c_ends_the_demo(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_demo, "run", interrupt)
+    monkeypatch.setattr(_demo, "demo_runs", interrupt)
     assert cli.main(["demo"]) == 130

@@ -81,13 +81,18 @@ def test_standard_input_and_no_content(monkeypatch, capsys):
         ("", "Expecting value"),
         ("[]", "neither a LangChain message nor a reply of OpenAI"),
         ("{}", "neither a LangChain message nor a reply of OpenAI"),
+        ('{"choices": 5}', "not its parts"),
+        ('{"content": "", "response_metadata": 5}', "not its parts"),
+        ("[" * 100_000, "nested too deeply"),
+        (b"\xff", "can't decode byte 0xff"),
     ],
 )
 def test_what_is_no_reply_gets_an_error(text, says, tmp_path, capsys):
     file = tmp_path / "message.json"
     if text is not None:
-        file.write_text(text, "utf-8")
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SystemExit) as stopped:
         main(["judge", str(file)])
     assert stopped.value.code == 2
-    assert says in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line

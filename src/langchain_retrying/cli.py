@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,30 +17,111 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments without the program's name; None: those of the process.
 
     Returns:
-        The exit code: 0, 2 if packages are missing, 130 after Ctrl-C.
+        The exit code: 0, 1 if the run failed, 130 after Ctrl-C.
 
     Raises:
-        SystemExit: By argparse, with 0 for `--help` and 2 for arguments that can't be used.
+        SystemExit: With 0 for `--help`, with 2 for what can't be used: arguments, files, a model
+            that is not known, packages that are missing.
 
     """
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except KeyboardInterrupt:
+        return 130  # what a shell reports of a program ended by Ctrl-C
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="langchain-retrying", description="Retries the empty completions of LangChain models."
     )
     commands = parser.add_subparsers(metavar="command", required=True)
     demo = commands.add_parser(
         "demo",
-        help="show a bare and a wrapped model side by side",
-        description="Ask a model that is blank at times, bare and wrapped in RetryingChatModel. It "
-        "is a server on this machine, so no API key and no network are needed.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        help="probe a model that is blank at times, on a server of its own",
+        description="Ask a model that is blank at times, bare and wrapped in RetryingChatModel, in "
+        "four ways. It is a server on this machine, so no API key and no network are needed.",
     )
-    demo.add_argument("--turns", type=int, default=40, help="turns of each job, at least 1")
     demo.add_argument(
-        "--blank-rate", type=float, default=0.25, help="share of blank answers, from 0 to 1"
+        "--calls",
+        "--turns",
+        type=_at_least_1,
+        default=40,
+        metavar="N",
+        help="calls of each kind and model (default: %(default)s)",
+    )
+    demo.add_argument(
+        "--blank-rate",
+        type=_rate,
+        default=0.25,
+        metavar="RATE",
+        help="share of blank answers, from 0 to 1 (default: %(default)s)",
     )
     # The default seed draws about as many blanks as the default rate is expected to give.
-    demo.add_argument("--seed", type=int, default=7, help="decides which answers are blank")
-    demo.set_defaults(command=_demo, error=demo.error)
+    demo.add_argument(
+        "--seed",
+        type=int,
+        default=7,
+        metavar="N",
+        help="decides which answers are blank (default: %(default)s)",
+    )
+    _add_output(demo)
+    demo.set_defaults(command=_demo, parser=demo)
+
+    probe = commands.add_parser(
+        "probe",
+        help="find out how often your model is blank, and what helps",
+        description="Ask a model, bare and wrapped in RetryingChatModel, and report how often its "
+        "replies are empty, what retries did and cost, and which policy fits. Nothing is stored, "
+        "and nothing of the content is printed, unless asked for.",
+        epilog="Each retry is a request. What a provider's client repeats by itself after an error "
+        "is not counted. The API key is read from the environment variable that the provider's "
+        "integration reads.",
+    )
+    probe.add_argument(
+        "model",
+        metavar="MODEL",
+        help="as init_chat_model takes it, such as openai:gpt-5-mini; with --base-url, its name",
+    )
+    probe.add_argument("--base-url", metavar="URL", type=_url, help="an OpenAI-compatible server")
+    probe.add_argument(
+        "--calls",
+        type=_at_least_1,
+        default=20,
+        metavar="N",
+        help="calls of each model, bare and wrapped (default: %(default)s)",
+    )
+    probe.add_argument(
+        "--prompts",
+        type=Path,
+        metavar="FILE",
+        help="your own, as JSONL: each line is a text, a list of messages, or an object with "
+        "messages (and tools) as in a request to OpenAI (default: a few short ones)",
+    )
+    probe.add_argument("--stream", action="store_true", help="stream instead of invoke")
+    probe.add_argument(
+        "--concurrency",
+        type=_at_least_1,
+        default=4,
+        metavar="N",
+        help="calls at a time (default: %(default)s)",
+    )
+    probe.add_argument(
+        "--max-requests",
+        type=_at_least_1,
+        metavar="N",
+        help="stop before a call that could take more (default: no limit)",
+    )
+    probe.add_argument(
+        "--max-total-tokens",
+        type=_at_least_1,
+        metavar="N",
+        help="stop when so many are used, in and out, as far as reported; calls under way are "
+        "finished (default: no limit)",
+    )
+    _add_output(probe)
+    probe.set_defaults(command=_probe, parser=probe)
+
     judge = commands.add_parser(
         "judge",
         help="tell what kind of reply a saved message is",
@@ -47,13 +129,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         "and why. Nothing of its content is printed.",
     )
     judge.add_argument("file", help="the JSON file, or - for standard input")
-    judge.set_defaults(command=_judge, error=judge.error)
+    judge.set_defaults(command=_judge, parser=judge)
+    return parser
 
-    arguments = parser.parse_args(argv)
-    try:
-        return int(arguments.command(arguments))
-    except KeyboardInterrupt:
-        return 130  # what a shell reports of a program ended by Ctrl-C
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them (.png, .svg, .pdf)")
+    parser.add_argument(
+        "--show-content", action="store_true", help="print what the model said, too"
+    )
 
 
 def _judge(arguments: argparse.Namespace) -> int:
@@ -66,8 +151,14 @@ def _judge(arguments: argparse.Namespace) -> int:
         else:
             text = Path(arguments.file).read_text("utf-8")
         verdict = examine(saved_reply(json.loads(text)))
-    except (OSError, ValueError) as error:
-        arguments.error(f"{arguments.file}: {error}")
+    except OSError as error:
+        _refuse(arguments, f"{arguments.file}: {error.strerror}")
+    except ValueError as error:
+        _refuse(arguments, f"{arguments.file}: {error}")
+    except RecursionError:
+        _refuse(arguments, f"{arguments.file}: it is nested too deeply")
+    except (AttributeError, KeyError, TypeError):  # a number where an object should be, and so on
+        _refuse(arguments, f"{arguments.file}: it has the keys of a reply, but not its parts")
     print(f"kind           {verdict.kind.value}")
     reason = f"{verdict.finish_reason} ({verdict.finish_reason_key})"
     print(f"finish reason  {reason if verdict.finish_reason else 'none'}")
@@ -76,15 +167,68 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    if arguments.turns < 1:
-        arguments.error(f"argument --turns: must be at least 1, not {arguments.turns}")
-    if not 0 <= arguments.blank_rate <= 1:
-        arguments.error(f"argument --blank-rate: must be from 0 to 1, not {arguments.blank_rate}")
     try:
         from langchain_retrying._demo import run_demo  # noqa: PLC0415 -- may not be installed
+        from langchain_retrying._probe import Output  # noqa: PLC0415 -- as above
+        from langchain_retrying._probe.errors import BadInputError  # noqa: PLC0415 -- as above
     except ImportError as error:
-        advice = "pip install 'langchain-retrying[demo]'"
-        print(f"The demo needs more packages ({error}): {advice}", file=sys.stderr)
-        return 2
-    run_demo(arguments.turns, arguments.blank_rate, arguments.seed)
-    return 0
+        _refuse(arguments, _needs("demo", error))
+    output = Output(arguments.json, arguments.plot, arguments.show_content)
+    try:
+        return run_demo(arguments.calls, arguments.blank_rate, arguments.seed, output)
+    except BadInputError as error:
+        _refuse(arguments, str(error))
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    try:
+        from langchain_retrying._probe import Output, run_probe  # noqa: PLC0415 -- as above
+        from langchain_retrying._probe.errors import BadInputError  # noqa: PLC0415 -- as above
+        from langchain_retrying._probe.runs import Limits  # noqa: PLC0415 -- as above
+    except ImportError as error:
+        _refuse(arguments, _needs("probe", error))
+    limits = Limits(arguments.concurrency, arguments.max_requests, arguments.max_total_tokens)
+    try:
+        return run_probe(
+            arguments.model,
+            base_url=arguments.base_url,
+            prompts_file=arguments.prompts,
+            calls=arguments.calls,
+            streamed=arguments.stream,
+            limits=limits,
+            output=Output(arguments.json, arguments.plot, arguments.show_content),
+        )
+    except BadInputError as error:
+        _refuse(arguments, str(error))
+
+
+def _refuse(arguments: argparse.Namespace, text: str) -> NoReturn:
+    """End with a sentence about what can't be used."""
+    parser: argparse.ArgumentParser = arguments.parser
+    parser.exit(2, f"{parser.prog}: {text}\n")
+
+
+def _needs(extra: str, error: ImportError) -> str:
+    return f"more packages are needed ({error}): pip install 'langchain-retrying[{extra}]'"
+
+
+def _at_least_1(text: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, not {text}")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1
+    if not 0 <= rate <= 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 1, not {text}")
+    return rate
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"must begin with http:// or https://, not {text!r}")
+    return text
