@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench bench-real clean
+.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-real clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -40,20 +40,26 @@ test-core-0.3: .venv-core-0.3/installed ## Run the tests on langchain 0.3
 test-lowest: .venv-lowest/installed ## Run the tests on the lowest versions, with the oldest Python found
 	.venv-lowest/bin/python -m pytest
 
-.venv-newest-python/installed: pyproject.toml
-	$(or $(lastword $(PYTHONS)),python3) -m venv .venv-newest-python
-	.venv-newest-python/bin/python $(INSTALL) --editable '.[demo,test]'
+dist: .venv/installed ## Build the sdist, and the wheel from it
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+
+.venv-wheel/installed: pyproject.toml
+	$(or $(lastword $(PYTHONS)),python3) -m venv .venv-wheel
 	touch $@
 
-test-newest-python: .venv-newest-python/installed ## Run the tests with the newest Python found
-	.venv-newest-python/bin/python -m pytest
+test-wheel: dist .venv-wheel/installed ## Run the tests on the built wheel, with the newest Python found
+	.venv-wheel/bin/python $(INSTALL) --force-reinstall --no-deps dist/*.whl
+	.venv-wheel/bin/python $(INSTALL) "$$(echo dist/*.whl)[demo,test]"
+	.venv-wheel/bin/python -m pytest
 
 lint: .venv/installed ## Check style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: .venv/installed ## Check types
+types: .venv/installed ## Check types: of the sources, and what users see of them
 	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
 	$(BIN)/python benchmarks/overhead.py

@@ -11,7 +11,7 @@ from typing import Any
 from tenacity import sleep_using_event
 
 
-def _sleep(seconds: float, event: threading.Event | None) -> None:
+def _sleep(seconds: float, event: threading.Event | None = None) -> None:
     """Wait so long, or until the event is set."""
     if event is None:
         time.sleep(seconds)
@@ -20,7 +20,7 @@ def _sleep(seconds: float, event: threading.Event | None) -> None:
 
 
 monotonic: Callable[[], float] = time.monotonic
-sleep: Callable[[float, threading.Event | None], None] = _sleep
+sleep: Callable[..., None] = _sleep
 asleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
