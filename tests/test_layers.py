@@ -18,7 +18,7 @@ LAYERS = [
     "init testing",
     "chat_model",
     "facade events",
-    "fallback cache wrapping",
+    "configurable fallback cache wrapping",
     "calls",
     "opening",
     "attempts callbacks",

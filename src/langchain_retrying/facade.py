@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables.configurable import RunnableConfigurableFields
+from pydantic import ConfigDict
 
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.wrapping import wrap_inside
 
 if TYPE_CHECKING:
+    from langchain_core.runnables.configurable import RunnableConfigurableFields
     from typing_extensions import Self
 
 # What a pydantic instance consists of: https://docs.pydantic.dev/latest/api/base_model/
@@ -66,6 +67,9 @@ def hook(method: Method) -> Method:
 
 class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner class's hash
     """A chat model that is another one, but for what subclasses override."""
+
+    # The schema of this class is of no use, and takes milliseconds to build.
+    model_config = ConfigDict(defer_build=True)
 
     # In slots, under mangled names: nothing of the wrapper's shadows a field of the inner model.
     __slots__ = ("__inner_model", "__retry_policy")
@@ -192,26 +196,14 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
 
     __str__ = __repr__
 
-    def configurable_fields(self, **kwargs: Any) -> _ConfigurableFacade:
+    def configurable_fields(self, **kwargs: Any) -> RunnableConfigurableFields[Any, Any]:
         """As for the inner model; what is configured at run time is wrapped as this is."""
+        from langchain_retrying.configurable import (  # noqa: PLC0415 -- slow, and seldom needed
+            ConfigurableFacade,
+        )
+
         checked = self.inner_model.configurable_fields(**kwargs)
-        return _ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
-
-
-class _ConfigurableFacade(RunnableConfigurableFields):  # type: ignore[type-arg]  # with arguments pydantic would build the default anew
-    """Configurable fields of a wrapped model."""
-
-    @classmethod
-    def lc_id(cls) -> list[str]:
-        return RunnableConfigurableFields.lc_id()
-
-    def _prepare(self, config: Any = None) -> Any:
-        facade: Any = self.default
-        inner = RunnableConfigurableFields(default=facade.inner_model, fields=self.fields)
-        prepared, config = inner._prepare(config)
-        if prepared is facade.inner_model:
-            return facade, config
-        return facade._refacing(prepared), config
+        return ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
 
 
 _BASE = "__langchain_retrying_base__"  # a name that pydantic leaves alone
@@ -243,6 +235,7 @@ def _derive(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
         "__qualname__": inner_class.__qualname__,
         "__doc__": inner_class.__doc__,
         "__hash__": inner_class.__hash__,
+        "model_config": {"defer_build": inner_class.model_config.get("defer_build", False)},
     }
     # LangChain asks the class whether a model can stream, and in which ways.
     if inner_class._stream is BaseChatModel._stream:

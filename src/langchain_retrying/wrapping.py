@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableWithFallbacks
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import RunnableConfigurableFields
 
@@ -42,7 +41,7 @@ def _advice(thing: Any) -> str:
     if isinstance(thing, str):
         return f"{thing!r} is a name: write init_retrying_chat_model({thing!r}), or wrap a model"
     kind = type(thing).__name__
-    if isinstance(thing, RunnableWithFallbacks):
+    if kind == "RunnableWithFallbacks":  # by its name: it takes long to import
         return f"{kind} holds several models: wrap each before with_fallbacks()"
     return f"inner_model must be a BaseChatModel, not {kind}"
 
