@@ -96,8 +96,10 @@ def noise_of_machine(seconds: float) -> Ratio:
     return noise
 
 
-def report(name: str, title: str, rows: Sequence[Row], *, seconds: float, noise: Ratio) -> None:
-    """Print the table and how the targets are met, and write `results/<name>.json`."""
+def report(
+    name: str, title: str, rows: Sequence[Row], *, seconds: float, noise: Ratio, **more: Any
+) -> None:
+    """Print the table and how the targets are met; write `results/<name>.json`, with `more`."""
     table = Table(title=title, caption=f"bare / bare: {_told(noise)}", title_justify="left")
     for heading in ("", "case"):
         table.add_column(heading)
@@ -124,7 +126,7 @@ def report(name: str, title: str, rows: Sequence[Row], *, seconds: float, noise:
     if not _is_steady(noise):
         console.print(UNSTEADY, style="bold red")
     written = [{**asdict(row), "verdict": row.verdict} for row in rows]
-    write_results(name, {"title": title, "rows": written}, seconds=seconds, noise=noise)
+    write_results(name, {"title": title, "rows": written, **more}, seconds=seconds, noise=noise)
 
 
 def write_results(name: str, results: Mapping[str, Any], *, seconds: float, noise: Ratio) -> None:
