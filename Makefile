@@ -52,9 +52,14 @@ lint: .venv/installed ## Check style
 types: .venv/installed ## Check types
 	$(BIN)/mypy
 
-bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/judging.py
+SECONDS ?= 3
+BENCHMARKS := overhead peers first_token memory linearity recovery judging
+
+bench: .venv/installed ## Measure speed and memory beside the bare model and other ways to retry
+	set -e; for name in $(BENCHMARKS); do \
+		$(BIN)/python benchmarks/$$name.py --seconds $(SECONDS); \
+	done
+	$(BIN)/python benchmarks/plots.py
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
