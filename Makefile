@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
+.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench bench-instructions clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,6 +60,9 @@ bench: .venv/installed ## Measure speed and memory beside the bare model and oth
 		$(BIN)/python benchmarks/$$name.py --seconds $(SECONDS); \
 	done
 	$(BIN)/python benchmarks/plots.py
+
+bench-instructions: .venv/installed ## Count instructions instead of time; needs valgrind
+	$(BIN)/python benchmarks/instructions.py --seconds $(SECONDS)
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

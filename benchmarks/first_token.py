@@ -18,12 +18,11 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
-from rich.progress import track
 
 from langchain_retrying import RetryingChatModel
 from shared.models import FastChatModel
 from shared.ratios import FEWEST_ROUNDS, median_of
-from shared.report import Row, noise_of_machine, report, row_of, seconds_of_command_line
+from shared.report import Row, noise_of_machine, progress, report, row_of, seconds_of_command_line
 
 # Chunks held, and the largest share of bare's time that is allowed.
 TARGETS = {0: 0.15, 10: 0.05, 1_000: 0.05, 10_000: 0.05}
@@ -88,9 +87,7 @@ def main() -> None:
     noise = noise_of_machine(seconds)
     gc.disable()
     rows = [
-        row
-        for held, target in track(TARGETS.items(), "Measuring", transient=True)
-        for row in rows_for(held, target, seconds)
+        row for held, target in progress(TARGETS.items()) for row in rows_for(held, target, seconds)
     ]
     gc.enable()
     rows.sort(key=lambda row: row.group)

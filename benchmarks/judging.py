@@ -13,14 +13,13 @@ from time import monotonic, process_time
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from rich.progress import track
 
 from langchain_retrying import judge
 from langchain_retrying.calls import WholeCall
 from langchain_retrying.opening import Opening
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
-from shared.report import Row, noise_of_machine, report, seconds_of_command_line
+from shared.report import Row, noise_of_machine, progress, report, seconds_of_command_line
 
 TEXT = "The answer is 42, as was to be expected. " * 20
 
@@ -67,8 +66,7 @@ def main() -> None:
         ("message.content_blocks", lambda: message.content_blocks),
     ]
     rows = [
-        Row("microseconds", name, micros(function, seconds))
-        for name, function in track(ways, "Measuring", transient=True)
+        Row("microseconds", name, micros(function, seconds)) for name, function in progress(ways)
     ]
     report("judging", "Judging a plain-text answer", rows, seconds=seconds, noise=noise)
 

@@ -13,12 +13,10 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from rich.progress import track
-
 from langchain_retrying import RetryingChatModel
 from shared.models import UNSEEN, FastChatModel
 from shared.ratios import ratio
-from shared.report import Row, noise_of_machine, report, seconds_of_command_line
+from shared.report import Row, noise_of_machine, progress, report, seconds_of_command_line
 
 LENGTHS = (500, 1_000, 2_000, 4_000, 8_000)
 STEEPEST = 1.05
@@ -56,7 +54,7 @@ def main() -> None:
     seconds = seconds_of_command_line(__doc__)
     noise = noise_of_machine(seconds)
     rows, curves = [], []
-    for kind in track(["text", *UNSEEN], "Measuring", transient=True):
+    for kind in progress(["text", *UNSEEN]):
         for side, wrap in (("wrapped", RetryingChatModel), ("bare", lambda model: model)):
             measured = costs(wrap, kind, seconds / 3)
             target = STEEPEST if side == "wrapped" else None

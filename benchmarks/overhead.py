@@ -18,12 +18,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from rich.progress import track
 
 from langchain_retrying import RetryingChatModel
 from shared.models import UNSEEN, BlankFirst, FastChatModel
 from shared.ratios import ratio
-from shared.report import noise_of_machine, report, row_of, seconds_of_command_line
+from shared.report import noise_of_machine, progress, report, row_of, seconds_of_command_line
 
 Work = Callable[[], object]
 
@@ -181,7 +180,7 @@ def main() -> None:
     run = loop.run_until_complete
     cases = [*whole_calls(run), *streams(run), *held_streams(run), *agents(), *recovery(run)]
     rows = []
-    for case in track(cases, "Measuring", transient=True):
+    for case in progress(cases):
         bare = (case.bare_work_with or case.work_with)(case.model)
         wrapped = case.work_with(RetryingChatModel(case.model))
         figure = ratio(bare, wrapped, seconds=seconds)

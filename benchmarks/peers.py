@@ -16,12 +16,11 @@ from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, MessagesState, StateGraph
-from rich.progress import track
 
 from langchain_retrying import RetryingChatModel
 from shared.models import BlankFirst, FastChatModel
 from shared.ratios import ratio
-from shared.report import noise_of_machine, report, row_of, seconds_of_command_line
+from shared.report import noise_of_machine, progress, report, row_of, seconds_of_command_line
 
 Work = Callable[[], object]
 OURS = "RetryingChatModel"
@@ -174,7 +173,7 @@ def main() -> None:
     ]
     rows = [
         row_of(group, name, ratio(bare, work, seconds=seconds))
-        for group, name, bare, work in track(cases, "Measuring", transient=True)
+        for group, name, bare, work in progress(cases)
     ]
     report("peers", "CPU time, each way / the bare model", rows, seconds=seconds, noise=noise)
 

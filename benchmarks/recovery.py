@@ -17,12 +17,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.progress import track
 from rich.table import Table
 
 from langchain_retrying import RetryingChatModel, RetryPolicy, is_empty_ai_message
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel, ScriptedRequest
-from shared.report import console, noise_of_machine, seconds_of_command_line, write_results
+from shared.report import (
+    console,
+    noise_of_machine,
+    progress,
+    seconds_of_command_line,
+    write_results,
+)
 
 RATES = (0.05, 0.15, 0.29)
 RETRIES = (0, 1, 2, 3)
@@ -126,7 +131,7 @@ def main() -> None:
     total = len(WORLDS) * len(RATES) * len(POLICIES) * len(RETRIES)
     prompts = max(1, int(PROMPTS_A_SECOND * seconds))
     with RecordingSleep():
-        simulated = list(track(cells(prompts), "Simulating", total, transient=True))
+        simulated = list(progress(cells(prompts), total))
     print_table(simulated)
     written = [asdict(cell) for cell in simulated]
     write_results("recovery", {"cells": written}, seconds=seconds, noise=noise)

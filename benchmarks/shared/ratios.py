@@ -66,15 +66,14 @@ def median_of(figures: list[float]) -> Ratio:
     return Ratio(statistics.median(ordered), ordered[max(0, low)], ordered[min(last, high)])
 
 
-def _warm_up(a: Callable[[], object], b: Callable[[], object]) -> float:
-    """Run both some times; nanoseconds of CPU time that one call of `a` took."""
+def _warm_up(a: Callable[[], object], b: Callable[[], object]) -> int:
+    """Run both some times; the least CPU time of a call of `a`, in nanoseconds."""
     end = time.monotonic() + WARM_UP_SECONDS
-    total = calls = 0
-    while not calls or (calls < WARM_UP_CALLS and time.monotonic() < end):
-        total += _block(a, 1)
-        calls += 1
+    taken: list[int] = []
+    while not taken or (len(taken) < WARM_UP_CALLS and time.monotonic() < end):
+        taken.append(_block(a, 1))
         b()
-    return total / calls
+    return min(taken)
 
 
 def _block(function: Callable[[], object], calls: int) -> int:

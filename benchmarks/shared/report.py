@@ -7,14 +7,15 @@ import json
 import logging
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from shared.models import FastChatModel
@@ -84,6 +85,14 @@ def seconds_of_command_line(description: str | None, default: float = 3.0) -> fl
     )
     seconds: float = parser.parse_args().seconds
     return seconds
+
+
+Each = TypeVar("Each")
+
+
+def progress(cases: Iterable[Each], total: int | None = None) -> Iterator[Each]:
+    """The cases, with a bar on screen; no thread draws it beside what is measured."""
+    yield from track(cases, "Measuring", total, auto_refresh=False, console=console, transient=True)
 
 
 def noise_of_machine(seconds: float) -> Ratio:
