@@ -32,7 +32,7 @@ PACKAGES = (
 )
 STEADY = 0.015
 """How far bare / bare may be off."""
-UNSTEADY = f"bare / bare is off by more than {STEADY:.1%}: run again."
+UNSTEADY = f"bare / bare may be off by more than {STEADY:.1%}: run again, and for longer."
 
 console = Console(highlight=False, soft_wrap=True)
 if not console.is_terminal:
@@ -183,7 +183,7 @@ def _told(noise: Ratio) -> str:
 
 
 def _is_steady(noise: Ratio) -> bool:
-    return abs(noise.median - 1) <= STEADY
+    return noise.low >= 1 - STEADY and noise.high <= 1 + STEADY
 
 
 def _processor() -> str:
