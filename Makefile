@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-real clean
+.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-instructions bench-real clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -61,9 +61,17 @@ types: .venv/installed ## Check types: of the sources, and what users see of the
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/judging.py
+SECONDS ?= 3
+BENCHMARKS := overhead peers first_token memory linearity recovery judging
+
+bench: .venv/installed ## Measure speed and memory beside the bare model and other ways to retry
+	set -e; for name in $(BENCHMARKS); do \
+		$(BIN)/python benchmarks/$$name.py --seconds $(SECONDS); \
+	done
+	$(BIN)/python benchmarks/plots.py
+
+bench-instructions: .venv/installed ## Count instructions instead of time; needs valgrind
+	$(BIN)/python benchmarks/instructions.py --seconds $(SECONDS)
 
 .venv/bench-real-installed: .venv/installed
 	$(BIN)/python $(INSTALL) --editable '.[bench-real]'

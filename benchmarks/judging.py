@@ -1,6 +1,6 @@
 """What it costs to judge a plain-text answer, beside other ways to look at a message.
 
-    python benchmarks/judging.py
+    python benchmarks/judging.py [--seconds 3]
 
 In microseconds of CPU time, the least of several rounds: the machine's speed is not steady.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import timeit
 from collections.abc import Callable
-from time import process_time
+from time import monotonic, process_time
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -19,18 +19,28 @@ from langchain_retrying.calls import WholeCall
 from langchain_retrying.opening import Opening
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
+from shared.report import Row, noise_of_machine, progress, report, seconds_of_command_line
 
 TEXT = "The answer is 42, as was to be expected. " * 20
 
 
-def micros(function: Callable[[], object]) -> float:
+CALLS = 1_000  # in a round
+
+
+def micros(function: Callable[[], object], seconds: float) -> float:
     """CPU time of one call."""
     timer = timeit.Timer(function, timer=process_time)
-    return min(timer.repeat(repeat=20, number=5_000)) / 5_000 * 1e6
+    end = monotonic() + seconds
+    least = timer.timeit(CALLS)
+    while monotonic() < end:
+        least = min(least, timer.timeit(CALLS))
+    return round(least / CALLS * 1e6, 3)
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure each way."""
+    seconds = seconds_of_command_line(__doc__)
+    noise = noise_of_machine(seconds)
     message = AIMessage(content=TEXT)
     result = ChatResult(generations=[ChatGeneration(message=message)])
     call = WholeCall(RetryPolicy(), [], {}, ScriptedChatModel([]))
@@ -47,7 +57,7 @@ def main() -> None:
         holding.add(blank)
         holding.drop()
 
-    rows: list[tuple[str, Callable[[], object]]] = [
+    ways: list[tuple[str, Callable[[], object]]] = [
         ("a whole answer, as a call judges it", lambda: call.ended(result)),
         ("a chunk of text, as a call judges and holds it", add_text),
         ("a chunk without text, held", add_blank),
@@ -55,8 +65,10 @@ def main() -> None:
         ("message.text", lambda: message.text),
         ("message.content_blocks", lambda: message.content_blocks),
     ]
-    for name, function in rows:
-        print(f"{name:<48} {micros(function):7.2f} us")
+    rows = [
+        Row("microseconds", name, micros(function, seconds)) for name, function in progress(ways)
+    ]
+    report("judging", "Judging a plain-text answer", rows, seconds=seconds, noise=noise)
 
 
 if __name__ == "__main__":
