@@ -68,12 +68,13 @@ def test_the_first_chunk_of_an_answer_commits(contents, last):
     ("chunk_", "cost"),
     [
         (chunk(""), 1),
-        (chunk("  "), 3),
+        (chunk("  "), 33),
+        (chunk("<think>"), 8),
         (chunk("", additional_kwargs={"reasoning_content": "Hm"}), 3),
         (chunk("", {"logprobs": {"content": [{"token": "abc"}], "n": 3}}), 4),
         (chunk(THINKING), 1 + len("thinking") + len("Hm")),
     ],
-    ids=["nothing", "text", "reasoning", "log probabilities", "blocks"],
+    ids=["nothing", "white space", "text", "reasoning", "log probabilities", "blocks"],
 )
 def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
     gate = opening(chunk_, chunk_, bound=2 * cost)
@@ -86,6 +87,8 @@ def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
     ("held", "goes_out"),
     [
         ([" "] * 64, [" "] * 64),
+        ([" "] * (64 * 64 + 1), [" " * 64 * 64, " "]),
+        ([" "] * (64 * 64 + 65), [" " * 64 * 64, " " * 64, " "]),
         ([" "] * 65, [" " * 64, " "]),
         ([" "] * 128, [" " * 64, *[" "] * 64]),
         ([" "] * 129, [" " * 64, " " * 64, " "]),

@@ -85,7 +85,8 @@ class RetryPolicy:
             for the reply, with its id, usage and metadata. An `AIMessage` is returned in its
             place; so is what a callable makes of the `EmptyCompletionError`.
         max_held_bytes: How much of a stream is held while nothing usable has come, counted in
-            characters of text and reasoning and one for each chunk; at least 1. At the bound the
+            characters of text and reasoning (white space alone counts 16 times) and one for each
+            chunk; at least 1. At the bound the
             attempt is closed and counts as empty. The default, 2**20, is more than the largest
             output of any model.
         max_held_seconds: The longest wait for the first usable chunk of a streamed attempt, in

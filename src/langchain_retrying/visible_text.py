@@ -39,6 +39,8 @@ class VisibleText:
 
     def add(self, text: str) -> bool:
         """Take the next piece; gives `visible`."""
+        if not self._pending and (text.isspace() or not text):
+            return self.visible
         text, self._pending = self._pending + text, ""
         position = 0
         while (tag := _TAG.search(text, position)) is not None:
