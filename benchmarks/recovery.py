@@ -19,7 +19,16 @@ from typing import Any
 
 from rich.table import Table
 
-from langchain_retrying import RetryingChatModel, RetryPolicy, is_empty_ai_message
+from langchain_retrying import (
+    Nudge,
+    ReplyKind,
+    RetryBudget,
+    RetryingChatModel,
+    RetryPolicy,
+    WithParams,
+    is_empty_ai_message,
+)
+from langchain_retrying.remedies import Rung
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel, ScriptedRequest
 from shared.report import (
     console,
@@ -33,10 +42,17 @@ RATES = (0.05, 0.15, 0.29)
 RETRIES = (0, 1, 2, 3)
 PROMPTS_A_SECOND = 1_000
 
+LADDER: dict[ReplyKind, list[Rung]] = {
+    # Each rung sends another request than the one before.
+    ReplyKind.BLANK: [Nudge(), (Nudge(), WithParams(temperature=1.0)), Nudge("Please go on.")]
+}
+
 # A new policy is made for each cell of the table. Further ones are added here.
 POLICIES: dict[str, Callable[[int], RetryPolicy]] = {
     "repeated": lambda retries: RetryPolicy(max_retries=retries, nudge=None),
     "nudged": lambda retries: RetryPolicy(max_retries=retries),
+    "ladder": lambda retries: RetryPolicy(max_retries=retries, remedies=LADDER),
+    "with a budget": lambda retries: RetryPolicy(max_retries=retries, stop=RetryBudget(share=0.2)),
 }
 
 IsBlank = Callable[[ScriptedRequest], bool]

@@ -189,6 +189,8 @@ def _wording(request: Request, error: EmptyCompletionError) -> str:
         happened = "Your last reply held reasoning only, so nothing of it could be used."
     else:
         happened = "Your last reply was empty."
+    if error.attempts > 1:  # so that no retry sends what the one before has sent
+        happened += f" Nothing usable has come {error.attempts} times now."
     if error.expected_tools:
         return f"{happened} Call {' or '.join(error.expected_tools)} now."
     if request.has_tools:
