@@ -175,3 +175,33 @@ def test_an_exception_of_a_fallback_names_it():
     with pytest.raises(LookupError) as caught:
         model.invoke("Hi")
     assert "attempt 2 of a call to Other;" in caught.value.__notes__[0]
+
+
+def test_the_account_of_a_wrapper_within_is_kept(way):
+    """A wrapped fallback has retries of its own, and tokens that they cost."""
+    blank = AIMessage("", usage_metadata=usage(10, 0))
+    within = RetryingChatModel(ScriptedChatModel([blank, blank, "Hello."]), RetryPolicy(wait=None))
+    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
+    model = RetryingChatModel(ScriptedChatModel([blank]), RetryPolicy(remedies=remedies))
+    account = ask(way, model).response_metadata["empty_retry"]
+    assert (account["attempts"], len(account["rejected"]), account["input_tokens"]) == (4, 3, 30)
+
+    within = RetryingChatModel(ScriptedChatModel([blank] * 3), RetryPolicy(wait=None))
+    policy = RetryPolicy(
+        max_retries=1, remedies={ReplyKind.BLANK: [FallbackModel(within)]}, on_exhausted="raise"
+    )
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy))
+    assert caught.value.input_tokens == 40
+
+
+@pytest.mark.parametrize("odd", [{"input_tokens": None, "output_tokens": "2"}, ["a"]], ids=str)
+def test_usage_of_an_odd_shape_counts_nothing(odd):
+    class Odd(ScriptedChatModel):
+        def _generate(self, *args, **kwargs):
+            result = super()._generate(*args, **kwargs)
+            result.generations[0].message.usage_metadata = odd
+            return result
+
+    reply = RetryingChatModel(Odd(["", ""]), RetryPolicy(max_retries=1)).invoke("Hi")
+    assert reply.response_metadata["empty_retry"]["input_tokens"] == 0

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
+from langchain_core.rate_limiters import InMemoryRateLimiter
 from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
@@ -84,6 +85,44 @@ def test_a_deadline_counts_attempts_and_waits_and_starts_none_that_begins_too_la
         ask(way, RetryingChatModel(model, policy))
     assert (caught.value.attempts, caught.value.elapsed_seconds) == (attempts, seconds)
     assert slept.seconds == [3] * (attempts - 1)
+
+
+class SlowLimiter(InMemoryRateLimiter):
+    """Takes as long as it is told to, and may set an event meanwhile."""
+
+    def __init__(self, slept, seconds, event=None):
+        super().__init__()
+        self._slept, self._seconds, self._event = slept, seconds, event
+
+    def acquire(self, *, blocking=True):
+        self._slept.advance(self._seconds)
+        if self._event:
+            self._event.set()
+        return True
+
+    async def aacquire(self, *, blocking=True):
+        return self.acquire()
+
+
+def test_the_time_a_rate_limiter_takes_counts(way, slept):
+    model = ScriptedChatModel([""], rate_limiter=SlowLimiter(slept, 6))
+    policy = RetryPolicy(wait=None, stop=stop_after_delay(5), on_exhausted="raise")
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(model, policy))
+    assert (caught.value.attempts, caught.value.elapsed_seconds) == (1, 6)
+
+
+def test_an_event_set_while_a_rate_limiter_waits_is_heeded(way, slept):
+    event = threading.Event()
+    budget = RetryBudget(reserve=1)
+    model = ScriptedChatModel([""], rate_limiter=SlowLimiter(slept, 0))
+    policy = RetryPolicy(wait=None, stop=stop_when_event_set(event) | budget)
+    wrapped = RetryingChatModel(model, policy)
+    model.rate_limiter._event = event
+    event.clear()
+    ask(way, wrapped)
+    assert len(model.requests) == 1
+    assert budget.tokens == 1  # the attempt was not made
 
 
 # Tokens
@@ -288,6 +327,14 @@ def test_other_bounds_that_stop_first_take_no_token():
     assert budget.tokens == 10
 
 
+def test_a_retry_for_which_there_is_nothing_to_try_takes_no_token(way):
+    budget = RetryBudget(reserve=1)
+    remedies = {ReplyKind.BLANK: [lambda request, error: None]}
+    policy = RetryPolicy(wait=None, stop=budget, remedies=remedies)
+    ask(way, RetryingChatModel(ScriptedChatModel([""]), policy))
+    assert budget.tokens == 1
+
+
 def test_a_proper_end_and_a_refusal_to_retry_add_nothing(way):
     budget = RetryBudget(reserve=1)
     policy = RetryPolicy(wait=None, stop=budget)
@@ -303,6 +350,7 @@ def test_a_proper_end_and_a_refusal_to_retry_add_nothing(way):
         ({"share": 0}, "share must be above 0 and at most 1, not 0"),
         ({"share": 1.1}, "share must be above 0 and at most 1, not 1.1"),
         ({"reserve": 0}, "reserve must be at least 1, not 0"),
+        ({"reserve": float("nan")}, "reserve must be at least 1, not nan"),
     ],
 )
 def test_wrong_budgets_are_refused(arguments, text):

@@ -25,6 +25,8 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, SecretStr, ValidationEr
 from conftest import WAYS, ask, chunks_of
 from langchain_retrying import (
     EmptyCompletionError,
+    FallbackModel,
+    ReplyKind,
     RetryingChatModel,
     RetryPolicy,
     init_retrying_chat_model,
@@ -700,6 +702,29 @@ def test_a_cache_stores_no_blank_and_no_stand_in(whole_way, cache):
         ask(whole_way, model)
         assert len(model.requests) == 2
     assert stored.keys == []
+
+
+@pytest.mark.parametrize("whole_way", ["invoke", "ainvoke"])
+def test_a_cache_stores_no_stand_in_of_a_wrapper_within(whole_way, cache):
+    kwargs, stored = cache
+    policy = RetryPolicy(max_retries=0, on_exhausted="Nothing came.")
+    within = RetryingChatModel(ScriptedChatModel([""]), policy)
+    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
+    model = wrapped("", policy=RetryPolicy(remedies=remedies), **kwargs)
+    assert ask(whole_way, model).content == "Nothing came."
+    assert stored.keys == []
+
+
+@pytest.mark.parametrize("whole_way", ["invoke", "ainvoke"])
+def test_a_cache_stores_no_text_where_a_tool_call_is_required(whole_way, cache):
+    kwargs, stored = cache
+    policy = RetryPolicy(max_retries=0, require_tool_call=True)
+    model = wrapped("Let me see.", "Let me see.", "Hello.", policy=policy, **kwargs)
+    forced = model.bind(tools=[{"name": "look_up"}], tool_choice="any")
+    assert [ask(whole_way, forced).content for _ in range(2)] == ["Let me see."] * 2
+    assert stored.keys == []
+    assert ask(whole_way, model).content == "Hello."
+    assert len(stored.keys) == 1
 
 
 @pytest.mark.parametrize("whole_way", ["invoke", "ainvoke"])

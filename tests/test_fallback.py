@@ -86,6 +86,44 @@ def test_a_model_that_cannot_stream_gives_its_reply_whole(way):
     assert chunks[0].response_metadata["empty_retry"]["attempts"] == 2
 
 
+class WithDetails(Whole):
+    """Tells its finish reason and usage where LangChain merges them only later."""
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+        message = AIMessage(self.reply, usage_metadata=usage)
+        generation = ChatGeneration(message=message, generation_info={"finish_reason": "length"})
+        return ChatResult(generations=[generation], llm_output={"model_name": "w"})
+
+
+def test_what_a_whole_reply_tells_is_kept(way):
+    model = falling_back(ScriptedChatModel([""]), FallbackModel(WithDetails()))
+    reply = ask(way, model)
+    assert reply.response_metadata["finish_reason"] == "length"
+    assert reply.response_metadata["model_name"] == "w"
+    assert reply.usage_metadata["output_tokens"] == 2
+    cut = falling_back(ScriptedChatModel([""]), FallbackModel(WithDetails(reply="")))
+    account = ask(way, cut).response_metadata["empty_retry"]
+    assert [one["kind"] for one in account["rejected"]] == ["blank", "truncated"]
+
+
+@pytest.mark.parametrize("way_", ["invoke", "stream"])
+def test_a_model_without_a_run_manager_is_given_none(way_):
+    class Without(Whole):
+        def _generate(self, messages, stop=None, **kwargs):
+            assert not kwargs
+            return super()._generate(messages)
+
+    model = falling_back(ScriptedChatModel([""]), FallbackModel(Without()))
+    assert ask(way_, model).content == "Hello."
+
+
+def test_a_model_told_not_to_stream_does_not(streaming_way):
+    other = ScriptedChatModel(["Hello."], disable_streaming=True)
+    assert ask(streaming_way, falling_back(ScriptedChatModel([""]), FallbackModel(other)))
+    assert [request.streamed for request in other.requests] == [False]
+
+
 def test_it_takes_over_from_a_model_that_cannot_stream(way):
     other = ScriptedChatModel([["Hel", "lo."]])
     model = falling_back(Whole(reply=""), FallbackModel(other))
@@ -142,6 +180,23 @@ def test_a_forced_tool_choice_is_forced_again(choice, forced):
     model = falling_back(inner, FallbackModel(other))
     model.bind_tools([lookup, other_tool], tool_choice=choice).invoke("Hi")
     assert other.requests[0].kwargs == {"tools": ["lookup", "other_tool"], "choice": forced}
+
+
+def test_several_that_are_forced_and_none_at_all():
+    def of(choice):
+        inner, other = ScriptedChatModel([""]), Other(["Hello."])
+        tools = [{"type": "function", "function": {"name": name}} for name in "abc"]
+        falling_back(inner, FallbackModel(other)).invoke("Hi", tools=tools, tool_choice=choice)
+        return other.requests[0].kwargs
+
+    assert of(["a", "b"]) == {"tools": ["a", "b", "c"], "choice": "any"}
+    assert of("none") == {}
+
+
+def test_the_callers_choice_of_a_model_does_not_hold_for_it():
+    inner, other = ScriptedChatModel([""]), ScriptedChatModel(["Hello."])
+    falling_back(inner, FallbackModel(other)).invoke("Hi", model="a-mini", seed=1)
+    assert other.requests[0].kwargs == {"seed": 1}
 
 
 @pytest.mark.parametrize(
@@ -238,7 +293,13 @@ def test_a_wrapped_model_retries_by_itself(way):
 
 
 @pytest.mark.parametrize(
-    "model", ["openai:gpt", RunnableLambda(str), RunnableLambda(str).bind(a=1)]
+    "model",
+    [
+        "openai:gpt",
+        RunnableLambda(str),
+        RunnableLambda(str).bind(a=1),
+        Whole().with_retry(),  # its retries would be lost
+    ],
 )
 def test_what_is_no_chat_model_is_refused(model):
     with pytest.raises(

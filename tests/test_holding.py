@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import sys
 
 import pytest
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
 from conftest import ask, chunks_of, take
-from langchain_retrying import RetryingChatModel, RetryPolicy
+from langchain_retrying import RetryingChatModel, RetryPolicy, waiting
 from langchain_retrying.opening import Opening
 from langchain_retrying.testing import ScriptedChatModel
 
@@ -92,13 +94,53 @@ def test_a_retry_leaves_the_reasoning_of_the_rejected_attempt_and_nothing_else(s
     model = RetryingChatModel(ScriptedChatModel([rejected, accepted]), LIVE)
     reply = ask(streaming_way, model)
     assert [block.get("thinking", block.get("text")) for block in reply.content if block] == [
-        "one two",
+        "one ",
+        "two",
         "Hello.",
     ]
     assert reply.usage_metadata == usage(5)
     assert reply.response_metadata["stop_reason"] == "stop"
     (attempt,) = reply.response_metadata["empty_retry"]["rejected"]
     assert attempt["input_tokens"] == 8
+
+
+@pytest.mark.parametrize(
+    ("index", "then"), [(0, 1), ("lc_rs_0", "lc_rs_0_1")], ids=["numbers", "names"]
+)
+def test_blocks_of_an_accepted_attempt_are_no_parts_of_those_gone_out_before(
+    streaming_way, index, then
+):
+    """LangChain adds up blocks of the same index, and each attempt counts from 0."""
+    think = AIMessageChunk([{"type": "thinking", "thinking": "one", "index": index}])
+    text = AIMessageChunk([{"type": "text", "text": "Hello.", "index": index}])
+    more = AIMessageChunk([{"type": "text", "text": " Bye.", "index": index}])
+    model = ScriptedChatModel([[think], [think, text], [text, more]][::2])
+    reply = ask(streaming_way, RetryingChatModel(model, LIVE))
+    assert reply.content == [
+        {"type": "thinking", "thinking": "one", "index": index},
+        {"type": "text", "text": "Hello. Bye.", "index": then},
+    ]
+
+
+def test_each_attempts_reasoning_is_a_block_of_its_own(streaming_way):
+    signed = AIMessageChunk([{"type": "thinking", "signature": "S", "index": 0}])
+    script = [[thought("a"), signed], [thought("b"), signed, said("Hello.")]]
+    reply = ask(streaming_way, RetryingChatModel(ScriptedChatModel(script), LIVE))
+    assert [block["index"] for block in reply.content] == [0, 1, 2]
+    assert [block.get("signature") for block in reply.content] == ["S", "S", None]
+
+
+def test_a_chunk_that_is_the_last_of_its_attempt_does_not_say_so_live():
+    if "chunk_position" not in AIMessageChunk.model_fields:
+        pytest.skip("this langchain-core has no chunk_position")
+    gate = Opening(2**20)
+    gate.holds_reasoning = False
+    last = thought("a", chunk_position="last")
+    assert gate.add(ChatGenerationChunk(message=last))
+    (live,) = gate.take_live()
+    (held,) = gate.release(None)
+    assert (live.message.chunk_position, held.message.chunk_position) == (None, "last")
+    assert (live.message.content, held.message.content) == (last.content, [])
 
 
 def test_inline_tags_are_held(streaming_way):
@@ -206,6 +248,77 @@ async def test_an_async_stream_that_is_in_time_is_as_without_the_bound():
         "Hel",
         "lo.",
     ]
+
+
+class Late(ScriptedChatModel):
+    """Takes its time before the second chunk of each stream."""
+
+    async def _astream(self, *args, **kwargs):
+        number = 0
+        async for chunk in super()._astream(*args, **kwargs):
+            if number == 1:
+                await asyncio.sleep(0.05)
+            number += 1
+            yield chunk
+
+
+async def test_what_may_be_an_answer_at_the_bound_is_waited_for():
+    """A `<` may yet become a tag; if nothing followed it would be text."""
+    model = Late([["<", "div>Hello.", "</div>"], "never"])
+    policy = RetryPolicy(max_held_seconds=0.01)
+    reply = await RetryingChatModel(model, policy).ainvoke("Hi", stream=True)
+    assert reply.content == "<div>Hello.</div>"
+
+
+async def test_the_time_a_consumer_takes_for_live_reasoning_does_not_count():
+    model = ScriptedChatModel([[thought("a"), thought("b"), said("Hello.")]])
+    policy = RetryPolicy(max_held_seconds=0.03, hold_reasoning=False)
+    texts = []
+    async for chunk in RetryingChatModel(model, policy).astream("Hi"):
+        await asyncio.sleep(0.04)
+        texts += [block.get("text") for block in chunk.content if block]
+    assert "Hello." in texts
+    assert len(model.requests) == 1
+
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default=None)
+
+
+class Spanned(ScriptedChatModel):
+    """Sets a variable of the context around its stream, as tracers do."""
+
+    async def _astream(self, *args, **kwargs):
+        token = VARIABLE.set("inside")
+        try:
+            async for chunk in super()._astream(*args, **kwargs):
+                yield chunk
+        finally:
+            VARIABLE.reset(token)
+
+
+async def test_the_stream_is_read_in_the_task_that_asked_for_it():
+    policy = RetryPolicy(max_held_seconds=60)
+    model = RetryingChatModel(Spanned([[" ", "Hello.", " Bye."]]), policy)
+    assert "".join([chunk.content async for chunk in model.astream("Hi")]) == " Hello. Bye."
+
+
+@pytest.mark.parametrize("policy", [{}, {"max_held_seconds": 60}], ids=["unbounded", "bounded"])
+async def test_a_cancellation_from_within_the_model_is_not_taken_for_the_bound(policy):
+    model = ScriptedChatModel([[" ", asyncio.CancelledError()], "never"])
+    with pytest.raises(asyncio.CancelledError):
+        await take(RetryingChatModel(model, RetryPolicy(**policy)).astream("Hi"), 1)
+    assert len(model.requests) == 1
+
+
+async def test_a_cancellation_at_the_bound_goes_through():
+    """Both at once: who awaits the task is to see that it was cancelled."""
+    if sys.version_info < (3, 11):
+        pytest.skip("Python 3.10 can't tell two cancellations apart")
+    task = asyncio.current_task()
+    bound = waiting.Cancelling(waiting.monotonic(), lambda: bool(task.cancel()))
+    with pytest.raises(asyncio.CancelledError), bound:
+        await asyncio.Event().wait()
+    assert task.uncancel() == 0
 
 
 async def test_an_exception_within_the_bound_goes_through():

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 from conftest import ask
 from langchain_retrying import (
     EmptyCompletionError,
+    Nudge,
     RaiseOutputBudget,
     RejectedAttempt,
     ReplyKind,
@@ -44,10 +45,12 @@ def rejected(*kinds: ReplyKind, output_tokens: int = 0) -> EmptyCompletionError:
 CUT = ReplyKind.TRUNCATED
 
 
-def raised(remedy, *, used=0, times=1, model=None, **kwargs: Any) -> dict[str, Any] | None:
-    """The call arguments of the next request; None if there is none."""
-    request = Request([], kwargs, model or ScriptedChatModel())
-    changed = remedy(request, rejected(*[CUT] * times, output_tokens=used))
+def raised(remedy, *, used=0, sent=None, model=None, **kwargs: Any) -> dict[str, Any] | None:
+    """The call arguments of the next request, after a last one that had `sent`; None if none."""
+    model = model or ScriptedChatModel()
+    last = Request([], kwargs if sent is None else {**kwargs, **sent}, model)
+    request = Request([], kwargs, model, last)
+    changed = remedy(request, rejected(CUT, output_tokens=used))
     return None if changed is None else dict(changed.kwargs)
 
 
@@ -72,19 +75,25 @@ class Budgeted(ScriptedChatModel):
         ),
         (RaiseOutputBudget("limit"), {"limit": 100}, {"limit": 200}),
         (RaiseOutputBudget(factor=1.5), {"max_tokens": 101}, {"max_tokens": 152}),
-        # Each time as many again.
-        (RaiseOutputBudget(), {"max_tokens": 100, "times": 3}, {"max_tokens": 800}),
+        # Each time as many again as the last attempt had.
+        (
+            RaiseOutputBudget(),
+            {"max_tokens": 100, "sent": {"max_tokens": 400}},
+            {"max_tokens": 800},
+        ),
         # From what was used, if that is more, or nothing else is known.
         (RaiseOutputBudget(), {"max_tokens": 100, "used": 130}, {"max_tokens": 260}),
         (RaiseOutputBudget(), {"used": 130}, {"max_tokens": 260}),
         # Up to the ceiling, and then no more.
         (RaiseOutputBudget(ceiling=150), {"max_tokens": 100}, {"max_tokens": 150}),
-        (RaiseOutputBudget(ceiling=150), {"max_tokens": 100, "times": 2}, None),
+        (RaiseOutputBudget(ceiling=150), {"max_tokens": 100, "sent": {"max_tokens": 150}}, None),
+        (RaiseOutputBudget(ceiling=150), {"max_tokens": 100, "used": 140}, {"max_tokens": 150}),
+        (RaiseOutputBudget(factor=1000, ceiling=150), {"max_tokens": 100}, {"max_tokens": 150}),
         (RaiseOutputBudget(ceiling=100), {"max_tokens": 100}, None),
         (RaiseOutputBudget(ceiling=1), {"max_tokens": 100}, None),
         # Nothing is known but the ceiling.
         (RaiseOutputBudget(ceiling=150), {}, {"max_tokens": 150}),
-        (RaiseOutputBudget(ceiling=150), {"times": 2}, None),
+        (RaiseOutputBudget(ceiling=150), {"sent": {"max_tokens": 150}}, None),
         (RaiseOutputBudget(), {}, None),
     ],
     ids=str,
@@ -109,22 +118,27 @@ def test_the_ceiling_may_be_the_profiles():
     model = Budgeted(max_output_tokens=8, profile={"max_output_tokens": 10})
     assert raised(RaiseOutputBudget(), model=model) == {"max_output_tokens": 10}
     assert raised(RaiseOutputBudget(ceiling=12), model=model) == {"max_output_tokens": 12}
-    assert raised(RaiseOutputBudget(), times=2, model=model) is None
+    sent = {"max_output_tokens": 10}
+    assert raised(RaiseOutputBudget(), sent=sent, model=model) is None
 
 
-def test_only_truncations_make_it_grow_further():
-    request = Request([], {"max_tokens": 100}, ScriptedChatModel())
-    blank, cut = ReplyKind.BLANK, ReplyKind.TRUNCATED
-    for kinds, budget in (((blank, blank), 200), ((blank, cut), 200), ((cut, blank, cut), 400)):
-        changed = RaiseOutputBudget()(request, rejected(*kinds))
-        assert changed.kwargs == {"max_tokens": budget}
+def test_on_whatever_rung_it_stands_it_starts_from_the_budget_there_is(way):
+    cut = AIMessage("", response_metadata={"finish_reason": "length"})
+    model = ScriptedChatModel([cut] * 4)
+    ladder = [Nudge(), RaiseOutputBudget(ceiling=300)]
+    policy = RetryPolicy(max_retries=9, wait=None, remedies={CUT: ladder})
+    ask(way, RetryingChatModel(model, policy), max_tokens=100)
+    assert [request.kwargs["max_tokens"] for request in model.requests] == [100, 100, 200, 300]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"factor": 1}, ValueError, "factor must be above 1, not 1"),
-        ({"factor": float("nan")}, ValueError, "factor must be above 1, not nan"),
+        ({"factor": 1}, ValueError, "factor must be above 1 and at most 1000, not 1"),
+        ({"factor": float("nan")}, ValueError, "factor must be above 1 and at most 1000, not nan"),
+        ({"factor": float("inf")}, ValueError, "factor must be above 1 and at most 1000, not inf"),
+        ({"factor": "2"}, TypeError, "factor must be a number, not str"),
+        ({"ceiling": 1.5}, TypeError, "ceiling must be an int, not float"),
         ({"ceiling": 0}, ValueError, "ceiling must be at least 1, not 0"),
         ({"parameter": 3}, TypeError, "parameter must be a name or None, not 3"),
     ],

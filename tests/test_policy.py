@@ -8,8 +8,10 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from unittest.mock import ANY
 
+import pydantic
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
@@ -20,6 +22,7 @@ from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
     stop_after_delay,
+    stop_when_event_set,
     wait_fixed,
     wait_random,
 )
@@ -432,6 +435,34 @@ def test_a_policy_survives_pickling():
     assert policy.budgets
     assert policy.ladders
     assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+class Keyed:
+    api_key = "sk-s3cr3t"
+
+    def __init__(self):
+        self.secret = "s3cr3t"  # noqa: S105 -- planted
+
+    def accept(self, messages, reply):
+        return False
+
+
+def closing_over(value):
+    return lambda messages, reply: bool(value)
+
+
+def test_the_fingerprint_shows_nothing_and_holds_nothing_of_the_process():
+    event = threading.Event()
+    policies = [
+        RetryPolicy(accept=Keyed().accept, stop=stop_when_event_set(event)),
+        RetryPolicy(accept=closing_over(os)),
+    ]
+    assert all(len(policy.fingerprint) == 64 for policy in policies)
+    before = dataclasses.replace(policies[0]).fingerprint
+    event.set()
+    assert dataclasses.replace(policies[0]).fingerprint == before
+    assert fingerprint(os) == "os"
+    assert fingerprint(pydantic.SecretStr("s3cr3t")) == "SecretStr('**********')"
 
 
 def test_the_fingerprint_is_the_same_in_every_process():

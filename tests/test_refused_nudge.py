@@ -120,6 +120,30 @@ def test_mistrals_own_integration_is_nudged_where_mistral_allows_it(way):
         assert second[:-1] == first[:-1]
 
 
+class RefusesTheSecond(WireServer):
+    """Answers 400 to each second request, as Gemini does."""
+
+    def _answer(self, request):
+        response = super()._answer(request)
+        if len(self.requests) == 2:
+            response.status_code = 400
+            response.set_data('{"error": {"code": 400, "message": "bad", "status": "INVALID"}}')
+            response.content_type = "application/json"
+        return response
+
+
+@pytest.mark.parametrize("way_", ["invoke", "stream"])
+def test_geminis_refusal_is_one(way_):
+    blank = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]}
+    with RefusesTheSecond() as server:
+        body = [blank] if way_ == "stream" else blank
+        server.play(encode("gemini", way_, body), good("gemini", way_))
+        model = build({"class": "ChatGoogleGenerativeAI"}, server.url)
+        assert "Recovered." in str(ask(way_, RetryingChatModel(model)).content)
+        first, _, third = (request["json"] for request in server.requests)
+        assert third == first
+
+
 @pytest.mark.parametrize("way_", WAYS)
 def test_other_changes_to_the_refused_request_stay(way_):
     model = ScriptedChatModel(["", RefusalError(status_code=400), "Hello."])
@@ -154,18 +178,34 @@ class RefusalError(Exception):
         {"code": 400},
         {"response": SimpleNamespace(status_code=400)},
         {"response": {"ResponseMetadata": {"HTTPStatusCode": 400}}},
+        {"__cause__": 400},
     ],
-    ids=["status_code", "422", "code", "response", "botocore"],
+    ids=["status_code", "422", "code", "response", "botocore", "cause"],
 )
 def test_a_refusal_is_known_by_its_status(way, attributes):
-    model = ScriptedChatModel(["", RefusalError(**attributes), "Hello."])
+    if "__cause__" in attributes:  # as langchain-google-genai raises it
+        error = RuntimeError()
+        error.__cause__ = RefusalError(code=400)
+    else:
+        error = RefusalError(**attributes)
+    model = ScriptedChatModel(["", error, "Hello."])
     assert ask(way, RetryingChatModel(model)).content == "Hello."
     first, nudged, last = (request.messages for request in model.requests)
     assert len(nudged) == 2
     assert last == first
 
 
-@pytest.mark.parametrize("attributes", [{}, {"status_code": 500}, {"response": {}}], ids=str)
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"status_code": 500},
+        {"response": {}},
+        {"response": {"ResponseMetadata": None}},
+        {"code": "400"},
+    ],
+    ids=str,
+)
 def test_other_errors_of_a_nudged_request_go_through(way, attributes):
     model = ScriptedChatModel(["", RefusalError(**attributes), "never"])
     with pytest.raises(RefusalError):

@@ -92,6 +92,31 @@ def test_the_same_blank_twice_skips_rungs_that_would_change_nothing(way):
     assert [len(request.messages) for request in by_chance] == [2, 2, 2]
 
 
+def test_the_rung_climbed_to_is_not_taken_twice(way):
+    ladder = [Nudge("a"), Nudge("a"), WithParams(a=1), WithParams(b=1)]
+    _, *retries = sent(way, "", "", "", "Hello.", remedies={ReplyKind.BLANK: ladder})
+    assert [request.kwargs for request in retries] == [{}, {"a": 1}, {"b": 1}]
+
+
+def test_params_may_hold_what_has_a_place_of_its_own(way):
+    _, second = sent(
+        way, "", "Hello.", remedies={ReplyKind.BLANK: [WithParams(stop=["b"])]}, stop=["a"]
+    )
+    assert second.kwargs == {"stop": ["b"]}
+
+
+def test_a_nudge_given_as_a_message_is_sent_as_a_copy(way):
+    given = HumanMessage("Go on.")
+
+    class Writes(ScriptedChatModel):
+        def _next(self, messages, *args, **kwargs):
+            messages[-1].content += "!"
+            return super()._next(messages, *args, **kwargs)
+
+    ask(way, RetryingChatModel(Writes(["", "Hello."]), RetryPolicy(nudge=given)))
+    assert given.content == "Go on."
+
+
 def test_a_remedy_of_ones_own(way):
     def brief(request, error):
         assert request.model._llm_type == "scripted"
@@ -125,6 +150,16 @@ def test_a_remedy_that_returns_no_request_is_an_error_of_the_callers(way):
         sent(way, "", remedies={ReplyKind.BLANK: [lambda request, error: []]})
 
 
+def test_a_remedys_model_is_a_chat_model_and_no_binding_of_one(way):
+    def bound(request, error):
+        return dataclasses.replace(request, model=request.model.bind(a=1))
+
+    with pytest.raises(
+        TypeError, match=r"a remedy's model must be a chat model, not .*Binding: put"
+    ):
+        sent(way, "", remedies={ReplyKind.BLANK: [bound]})
+
+
 def test_the_default_is_the_nudge_for_blank_and_malformed():
     policy = RetryPolicy()
     assert policy.ladders == {
@@ -141,12 +176,11 @@ def test_a_policys_remedies_are_its_own():
 
 
 def test_params_are_shown_and_compared():
-    assert (
-        repr(WithParams(temperature=1.0, stop=["a"])) == "WithParams(temperature=1.0, stop=['a'])"
-    )
+    assert repr(WithParams(temperature=1.0, stop=["a"])) == "WithParams(temperature=1.0, stop=...)"
     assert WithParams(a=1) == WithParams(a=1) != WithParams(a=2)
-    with pytest.raises(TypeError, match=r"WithParams needs call arguments, such as WithParams\("):
-        WithParams()
+    for params in ({}, {"run_manager": None}):
+        with pytest.raises(TypeError, match=r"WithParams needs call arguments, such as WithPara"):
+            WithParams(**params)
 
 
 CALL = {"name": "look_up", "args": {}, "id": "call-1", "type": "tool_call"}

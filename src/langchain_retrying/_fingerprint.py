@@ -1,4 +1,7 @@
-"""A value as text that is the same in every process, for comparing policies and keying caches."""
+"""A value as text that is the same in every process, for comparing policies and keying caches.
+
+It may hold whatever a user's function closes over, so it is to be shown to nobody: `digest` is.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ _PLAIN = (str, bytes, int, float, Enum, re.Pattern, BaseMessage, SecretStr, Secr
 
 
 _DEEPEST = 8
+_OF_A_PROCESS = ("threading", "_thread", "asyncio.locks")
 
 
 def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0) -> str:
@@ -30,8 +34,9 @@ def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0
         return repr(value)
     if isinstance(value, BaseChatModel):  # LangChain's own key for it holds no secret
         return f"{_name(type(value))}({value._get_llm_string()})"
-    if isinstance(value, (type, types.BuiltinFunctionType)):
-        return _name(value)
+    name = _name_that_says_it_all(value)
+    if name is not None:
+        return name
     seen = {} if _seen is None else _seen  # by id; it keeps what it holds from being replaced
     if id(value) in seen or _depth > _DEEPEST:  # such as a function that closes over itself
         return _name(type(value))
@@ -58,6 +63,21 @@ def fingerprint(value: Any, _seen: dict[int, Any] | None = None, _depth: int = 0
     if reduce is not object.__reduce__:  # it says itself what it is made of
         return part(value.__reduce__())
     return f"{_name(type(value))}({part(_attributes(value))})"
+
+
+def digest(value: Any) -> str:
+    """The fingerprint, so that only equality can be seen from it."""
+    return hashlib.sha256(fingerprint(value).encode()).hexdigest()
+
+
+def _name_that_says_it_all(value: Any) -> str | None:
+    if isinstance(value, (type, types.BuiltinFunctionType)):
+        return _name(value)
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if type(value).__module__ in _OF_A_PROCESS:  # an event, a lock: what it is at the moment
+        return _name(type(value))
+    return None
 
 
 def _name(value: Any) -> str:

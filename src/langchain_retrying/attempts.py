@@ -21,7 +21,7 @@ from langchain_retrying.disguises import is_disguised_blank, is_refusal
 from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.proper_end import follows_terminal_tool
-from langchain_retrying.remedies import Request, next_request, untried_remedies
+from langchain_retrying.remedies import Request, next_request, next_step
 from langchain_retrying.reply import NOTHING, ReplyKind, Verdict
 from langchain_retrying.tool_choice import forced_tools
 
@@ -59,6 +59,8 @@ class Attempts:
     """tenacity's view of the call, for `on_retry`; None before the first rejection."""
     seconds = 0.0
     """How long to wait before the next attempt."""
+    step = -1
+    """Of the ladder of remedies, that the next attempt takes; -1: none."""
     next_request: Request
     """What the next attempt sends; set when one is to be made."""
 
@@ -96,23 +98,27 @@ class Attempts:
     def reject(self, verdict: Verdict, message: AIMessage) -> bool:
         """Take an empty reply; True: another attempt is made, False: the call is over."""
         self.last_reply = message
+        # A wrapper in this one's place has its own account, which holds that of the last reply.
+        spent = message.response_metadata.get("empty_retry") or message.usage_metadata
         if self._is_proper_end(verdict, message):
             self.is_over = self.is_accepted = True
             return False
         now = waiting.monotonic()
-        usage: Mapping[str, Any] = message.usage_metadata or {}
         self.rejected += (
             RejectedAttempt(
                 kind=verdict.kind,
                 finish_reason=verdict.finish_reason and verdict.finish_reason[:64],
                 elapsed_seconds=now - self._attempt_began,
-                input_tokens=usage.get("input_tokens", 0),
-                output_tokens=usage.get("output_tokens", 0),
+                input_tokens=_tokens(spent, "input_tokens"),
+                output_tokens=_tokens(spent, "output_tokens"),
                 saw_reasoning="reasoning" in verdict.seen,
                 saw_text="text" in verdict.seen,
             ),
         )
         self.error = self._account_as_error(now)
+        ladder = self.policy.ladders.get(verdict.kind)
+        if ladder is not None:
+            self.step = next_step(ladder, self.step, self.error)
         reason = self.error.finish_reasons[-1] or "none"
         self._decide(self.error, now, f"{verdict.kind.value} reply, finish reason {reason}")
         return not self.is_over
@@ -147,21 +153,25 @@ class Attempts:
         return False
 
     def is_called_off(self) -> bool:
-        """Whether the policy's stop event is set, so that the attempt waited for is not made.
+        """Whether the attempt waited for is not made: it is too late, or the stop event is set.
 
         Raises:
             Exception: The inner model's, if it was to be retried and nothing has been rejected.
 
         """
-        event = self.policy.stop_event
-        if event is None or not event.is_set():
+        event, deadline = self.policy.stop_event, self.policy.deadline
+        now = waiting.monotonic()
+        # The wait was in time, but a rate limiter may have taken longer.
+        is_late = deadline is not None and now - self._began >= deadline
+        if not (is_late or (event is not None and event.is_set())):
             return False
         self.is_over = True
+        self._give_back()
         if not self.rejected:
             assert self.retry_state is not None
             assert self.retry_state.outcome is not None
             self.retry_state.outcome.result()
-        self.error = self._account_as_error(waiting.monotonic())
+        self.error = self._account_as_error(now)
         logger.warning("%s", str(self.error))
         return True
 
@@ -240,7 +250,7 @@ class Attempts:
             last_message=self.last_reply,
             model=self.model_name,
             expected_tools=self.expected_tools,
-            untried_remedies=untried_remedies(ladder, len(self.rejected)),
+            untried_remedies=max(0, len(ladder) - 1 - self.step),
         )
 
     def _is_proper_end(self, verdict: Verdict, message: AIMessage) -> bool:
@@ -261,7 +271,16 @@ class Attempts:
 
     def _goes_on(self, error: Exception, now: float) -> bool:
         """Whether another attempt is made; if so, `seconds` and `next_request` are set."""
-        return self._is_allowed(error, now) and self._finds_request()
+        if not self._is_allowed(error, now):
+            return False
+        if self._finds_request():
+            return True
+        self._give_back()
+        return False
+
+    def _give_back(self) -> None:
+        for budget in self.policy.budgets:
+            budget.give_back()
 
     def _is_allowed(self, error: Exception, now: float) -> bool:
         """Whether tenacity has another attempt made; if so, `seconds` is set."""
@@ -299,9 +318,12 @@ class Attempts:
 
     def _finds_request(self) -> bool:
         """Whether there is something to try; if so, `next_request` is set."""
-        original = request = Request(*self._original)
+        original = Request(*self._original, Request(self.messages, self.kwargs, self.model))
+        request = original
         if self.error is not None:
-            changed = next_request(self.policy.ladders[self.error.kind], original, self.error)
+            ladder = self.policy.ladders[self.error.kind]
+            rung = ladder[min(self.step, len(ladder) - 1)]
+            changed = next_request(rung, original, self.error)
             if changed is None:
                 return False
             request = changed
@@ -332,8 +354,22 @@ Message = TypeVar("Message", bound=BaseMessage)
 
 def with_account(message: Message, account: dict[str, Any]) -> Message:
     """A copy of the message that tells of the attempts made."""
+    inner = message.response_metadata.get("empty_retry")
+    if inner:  # of a wrapper in the inner model's place
+        account = {
+            **inner,
+            "attempts": account["attempts"] - 1 + inner["attempts"],
+            "rejected": account["rejected"] + inner["rejected"],
+            "input_tokens": account["input_tokens"] + inner["input_tokens"],
+            "output_tokens": account["output_tokens"] + inner["output_tokens"],
+        }
     metadata = {**message.response_metadata, "empty_retry": account}
     return message.model_copy(update={"response_metadata": metadata})
+
+
+def _tokens(usage: Any, key: str) -> int:
+    tokens = usage.get(key) if isinstance(usage, Mapping) else None
+    return tokens if isinstance(tokens, int) else 0
 
 
 def describe(model: BaseChatModel) -> str:

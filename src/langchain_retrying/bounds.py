@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
-from tenacity import RetryCallState, stop_any, stop_when_event_set
+from tenacity import (
+    RetryCallState,
+    stop_after_delay,
+    stop_any,
+    stop_before_delay,
+    stop_when_event_set,
+)
 from tenacity.stop import stop_base
 
 from langchain_retrying.errors import EmptyCompletionError
+
+Found = TypeVar("Found")
 
 
 class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names its strategies
@@ -65,8 +73,9 @@ class RetryBudget(stop_base):
     (https://github.com/grpc/proposal/blob/master/A6-client-retries.md) and the AWS SDKs' standard
     mode (https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html).
 
-    In `a | b` a token is taken only if `a` does not stop, so put it last. A copy in another
-    process starts with a full bucket of its own.
+    In `a | b` a token is taken only if `a` does not stop, so put it last; it learns of answers only
+    where it is itself part of a policy's `stop`, by `|` or `&`, and not inside a function. A copy
+    in another process starts with a full bucket of its own.
 
     Args:
         share: Tokens that an answered call adds, above 0 and at most 1; the default, 0.2, allows
@@ -81,7 +90,7 @@ class RetryBudget(stop_base):
     def __init__(self, share: float = 0.2, reserve: int = 100) -> None:
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, not {share}")
-        if reserve < 1:
+        if not reserve >= 1:
             raise ValueError(f"reserve must be at least 1, not {reserve}")
         self.share = share
         self.reserve = reserve
@@ -103,8 +112,15 @@ class RetryBudget(stop_base):
 
     def answered(self) -> None:
         """Add the share of a call that was answered."""
+        self._add(self.share)
+
+    def give_back(self) -> None:
+        """Put back the token of an attempt that is not made after all."""
+        self._add(1)
+
+    def _add(self, tokens: float) -> None:
         with self._lock:
-            self._tokens = min(self.reserve, self._tokens + self.share)
+            self._tokens = min(self.reserve, self._tokens + tokens)
 
     def __repr__(self) -> str:
         return f"RetryBudget(share={self.share}, reserve={self.reserve})"
@@ -121,12 +137,23 @@ def budgets_in(stop: Any) -> Iterator[RetryBudget]:
         yield from budgets_in(part)
 
 
+def deadline_in(stop: Any) -> float | None:
+    """The first time limit that stops by itself, in seconds; None if there is none."""
+    if isinstance(stop, (stop_after_delay, stop_before_delay)):
+        return stop.max_delay
+    return _first(deadline_in, stop)
+
+
 def event_in(stop: Any) -> threading.Event | None:
     """The event of the first `stop_when_event_set` that stops by itself; None if there is none."""
     if isinstance(stop, stop_when_event_set):
         return stop.event
+    return _first(event_in, stop)
+
+
+def _first(find: Callable[[Any], Found | None], stop: Any) -> Found | None:
     parts = stop.stops if isinstance(stop, stop_any) else ()
-    return next((event for event in map(event_in, parts) if event is not None), None)
+    return next((found for found in map(find, parts) if found is not None), None)
 
 
 def _rejection(retry_state: RetryCallState) -> EmptyCompletionError | None:

@@ -10,7 +10,7 @@ from langchain_core.globals import get_llm_cache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from langchain_retrying.reply import examine
+from langchain_retrying.reply import ReplyJudge
 
 
 def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
@@ -23,25 +23,33 @@ def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
 class AnswerCache(BaseCache):
     """A view of a cache: blanks stored earlier are misses, and only answers are stored."""
 
-    def __init__(self, cache: BaseCache) -> None:
+    def __init__(self, cache: BaseCache, *, text_counts: bool = True) -> None:
+        """See a cache so.
+
+        Args:
+            cache: The one in use.
+            text_counts: False: text is no answer, since a tool call is required.
+
+        """
         self._cache = cache
+        self._text_counts = text_counts
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Answers only."""
-        return _if_answered(self._cache.lookup(prompt, llm_string))
+        return self._if_answered(self._cache.lookup(prompt, llm_string))
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Answers only."""
-        return _if_answered(await self._cache.alookup(prompt, llm_string))
+        return self._if_answered(await self._cache.alookup(prompt, llm_string))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Answers only, and not what stands in for one."""
-        if _may_be_stored(return_val):
+        if self._may_be_stored(return_val):
             self._cache.update(prompt, llm_string, _without_account(return_val))
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """As `update`."""
-        if _may_be_stored(return_val):
+        if self._may_be_stored(return_val):
             await self._cache.aupdate(prompt, llm_string, _without_account(return_val))
 
     def clear(self, **kwargs: Any) -> None:
@@ -52,28 +60,27 @@ class AnswerCache(BaseCache):
         """Clear the cache."""
         await self._cache.aclear(**kwargs)
 
+    def _if_answered(self, generations: Sequence[Generation] | None) -> Sequence[Generation] | None:
+        return generations if generations is not None and self._answered(generations) else None
 
-def _if_answered(generations: Sequence[Generation] | None) -> Sequence[Generation] | None:
-    return generations if generations is not None and _answered(generations) else None
+    def _may_be_stored(self, generations: Sequence[Generation]) -> bool:
+        return self._answered(generations) and not any(
+            (_account(generation) or {}).get("stand_in") for generation in generations
+        )
 
-
-def _answered(generations: Sequence[Generation]) -> bool:
-    return any(
-        examine(_message(generation), generation.generation_info).is_answer
-        for generation in generations
-    )
+    def _answered(self, generations: Sequence[Generation]) -> bool:
+        for generation in generations:
+            judge = ReplyJudge(text_counts=self._text_counts)
+            judge.add(_message(generation), generation.generation_info)
+            if judge.verdict().is_answer:
+                return True
+        return False
 
 
 def _message(generation: Generation) -> Any:
     """The message; of a `Generation` without one, as old caches hold them, its text as one."""
     message = getattr(generation, "message", None)
     return AIMessage(content=generation.text) if message is None else message
-
-
-def _may_be_stored(generations: Sequence[Generation]) -> bool:
-    return _answered(generations) and not any(
-        (_account(generation) or {}).get("stand_in") for generation in generations
-    )
 
 
 def _account(generation: Generation) -> dict[str, Any] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, Protocol
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -91,3 +93,9 @@ def gated(run_manager: Any, gate: TokenGate) -> Any:
     if isinstance(run_manager, AsyncCallbackManagerForLLMRun):
         return _AsyncGatedRunManager(run_manager, gate)
     return _GatedRunManager(run_manager, gate)
+
+
+@lru_cache(maxsize=256)
+def takes_run_manager(function: Callable[..., Any]) -> bool:
+    """Whether the parameter is there, and not only `**kwargs`."""
+    return "run_manager" in inspect.signature(function).parameters

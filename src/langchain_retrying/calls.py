@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from langchain_retrying.attempts import Attempts, with_account
-from langchain_retrying.opening import HeldTokens, Opening
+from langchain_retrying.callbacks import Token
+from langchain_retrying.opening import HeldTokens, Opening, with_blocks_after
 from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
 NO_RESULT = ChatResult(generations=[])
@@ -46,7 +47,7 @@ class WholeCall(Attempts):
         ):
             verdict, result = _judge(result, text_counts=not self.expected_tools)
             if not verdict.is_answer:
-                if self.reject(verdict, _message_of(result)):
+                if self.reject(verdict, message_of(result)):
                     return None
                 return self.at_its_end(result)
         if self.policy.budgets:
@@ -87,8 +88,25 @@ class StreamedCall(Attempts):
     """What the attempt is read from; None before it is sent."""
     gate: Opening
     opening_class: type[Opening] = Opening
-    amend: Callable[[Any], Any] | None = None
-    """What is done to each chunk after the commit; None: it flows straight through."""
+    _blocks_before = 0  # of reasoning that went out live, in attempts rejected later
+
+    @property
+    def amend(self) -> Callable[[Any], Any] | None:
+        """What is done to each chunk that goes out; None: it flows straight through."""
+        before = self._blocks_before
+        return (lambda chunk: with_blocks_after(chunk, before)) if before else None
+
+    def take_live(self) -> Iterable[Any]:
+        """The chunks of reasoning that are to go out now."""
+        return self._after_others(self.gate.take_live())
+
+    def _after_others(self, items: Iterable[Any]) -> Iterable[Any]:
+        before = self._blocks_before
+        if not before:
+            return items
+        return [
+            item if isinstance(item, Token) else with_blocks_after(item, before) for item in items
+        ]
 
     def _new_gate(self) -> Opening:
         self._failed = False  # whether this attempt has ended in an exception
@@ -117,8 +135,9 @@ class StreamedCall(Attempts):
         if gate.committed:
             if self.policy.budgets:
                 self.tell_budgets()
-            return gate.release(self.account_of_retries())
+            return self._after_others(gate.release(self.account_of_retries()))
         if not self.is_over:
+            self._blocks_before += gate.blocks_sent
             gate.drop()
             return None
         return self.at_its_end()
@@ -136,7 +155,7 @@ class StreamedCall(Attempts):
             return gate.items_of(message)
         if gate.nothing_is_held:
             return gate.items_of(self.last_message)
-        return gate.release(self.account_of_retries())
+        return self._after_others(gate.release(self.account_of_retries()))
 
 
 def _judge(result: ChatResult, *, text_counts: bool) -> tuple[Verdict, ChatResult]:
@@ -161,7 +180,7 @@ def _judge(result: ChatResult, *, text_counts: bool) -> tuple[Verdict, ChatResul
     return (verdicts[0] if verdicts else NOTHING), result
 
 
-def _message_of(result: ChatResult) -> AIMessage:
+def message_of(result: ChatResult) -> AIMessage:
     """The reply in a result, with the metadata that LangChain merges into it only later."""
     if not result.generations:
         return AIMessage(content="")

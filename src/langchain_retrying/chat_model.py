@@ -7,8 +7,8 @@ Each makes an attempt, and lets it out or waits and tries again. What is to be d
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import lru_cache
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
@@ -18,12 +18,18 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_retrying import waiting
 from langchain_retrying.attempts import Attempts
 from langchain_retrying.cache import AnswerCache, effective_cache
-from langchain_retrying.callbacks import Token, gated, run_manager_of_stream
+from langchain_retrying.callbacks import (
+    Token,
+    gated,
+    run_manager_of_stream,
+    takes_run_manager,
+)
 from langchain_retrying.calls import StreamedCall, WholeCall
 from langchain_retrying.events import EventCall
 from langchain_retrying.facade import DEFAULT_POLICY, Facade, hook
 from langchain_retrying.fallback import method_of
 from langchain_retrying.policy import RetryPolicy
+from langchain_retrying.tool_choice import forced_tools
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -137,7 +143,7 @@ class RetryingChatModel(Facade):
         while True:
             try:
                 while _read(call, hook, stop, run_manager):
-                    yield from call.gate.take_live()
+                    yield from call.take_live()
                 opening = call.ended()
                 if opening is not None:
                     for item in opening:
@@ -161,7 +167,7 @@ class RetryingChatModel(Facade):
         while True:
             try:
                 while await _aread(call, hook, stop, run_manager):
-                    for chunk in call.gate.take_live():
+                    for chunk in call.take_live():
                         yield chunk
                 opening = call.ended()
                 if opening is not None:
@@ -185,7 +191,7 @@ class RetryingChatModel(Facade):
     def _generate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        model = self._with_answer_cache()
+        model = self._with_answer_cache(kwargs)
         return super(RetryingChatModel, model)._generate_with_cache(
             messages, stop, run_manager, **kwargs
         )
@@ -193,15 +199,18 @@ class RetryingChatModel(Facade):
     async def _agenerate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        model = self._with_answer_cache()
+        model = self._with_answer_cache(kwargs)
         return await super(RetryingChatModel, model)._agenerate_with_cache(
             messages, stop, run_manager, **kwargs
         )
 
-    def _with_answer_cache(self) -> Self:
+    def _with_answer_cache(self, kwargs: Mapping[str, Any]) -> Self:
         """The model itself, or where a cache is in use a twin that caches answers only."""
         cache = effective_cache(self.cache)
-        return self if cache is None else self._twin(cache=AnswerCache(cache))
+        if cache is None:
+            return self
+        text_counts = not (self.retry_policy.require_tool_call and forced_tools(kwargs))
+        return self._twin(cache=AnswerCache(cache, text_counts=text_counts))
 
     def _get_llm_string(self, stop: Any = None, **kwargs: Any) -> str:
         key = self.inner_model._get_llm_string(stop=stop, **kwargs)
@@ -225,6 +234,8 @@ class RetryingChatModel(Facade):
         limiter = call.next_request.model.rate_limiter
         if limiter is not None:  # one more request
             limiter.acquire(blocking=True)
+            if call.is_called_off():  # it may have taken long
+                return False
         call.begin_attempt()
         return True
 
@@ -239,6 +250,8 @@ class RetryingChatModel(Facade):
         limiter = call.next_request.model.rate_limiter
         if limiter is not None:
             await limiter.aacquire(blocking=True)
+            if call.is_called_off():  # it may have taken long
+                return False
         call.begin_attempt()
         return True
 
@@ -262,14 +275,15 @@ def _astream_events(
 def _send(hook: str, call: Attempts, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
     method = (method_of if call.asks_another else getattr)(call.model, hook)
+    kwargs = {"stop": stop, **call.kwargs}
     # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
-    if run_manager is None or (
-        isinstance(call, WholeCall) and not _takes_run_manager(getattr(method, "__func__", method))
+    if run_manager is not None and not (
+        isinstance(call, WholeCall) and not takes_run_manager(getattr(method, "__func__", method))
     ):
-        return method([*call.messages], stop=stop, **call.kwargs)
-    if run_manager.handlers:
-        run_manager = gated(run_manager, call.gate)
-    return method([*call.messages], stop=stop, run_manager=run_manager, **call.kwargs)
+        kwargs["run_manager"] = (
+            gated(run_manager, call.gate) if run_manager.handlers else run_manager
+        )
+    return method([*call.messages], **kwargs)
 
 
 def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
@@ -277,6 +291,7 @@ def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
 
     What a consumer throws into the stream is no failure of the model, so nothing is yielded here.
     """
+    call.gate.resume()
     try:
         if call.chunks is None:
             call.chunks = iter(_send(hook, call, stop, run_manager))
@@ -289,33 +304,24 @@ def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
     return False
 
 
+_UNLIMITED = nullcontext()
+
+
 async def _aread(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
     """As `_read`."""
+    gate = call.gate
+    gate.resume()
     try:
-        if call.chunks is None:
-            call.chunks = aiter(_send(hook, call, stop, run_manager))
-        if call.gate.until is not None:
-            await waiting.done_until(call.gate.until, _fill(call))
-            return bool(call.gate.live)
-        async for chunk in call.chunks:
-            if call.gate.add(chunk):
-                return bool(call.gate.live)
+        with waiting.Cancelling(gate.until, gate.is_empty) if gate.until else _UNLIMITED:
+            if call.chunks is None:
+                call.chunks = aiter(_send(hook, call, stop, run_manager))
+            async for chunk in call.chunks:
+                if gate.add(chunk):
+                    return bool(gate.live)
     except Exception as error:
         if not call.catches(error):
             raise
     return False
-
-
-async def _fill(call: StreamedCall) -> None:
-    async for chunk in call.chunks:
-        if call.gate.add(chunk):
-            break
-
-
-@lru_cache(maxsize=256)
-def _takes_run_manager(function: Callable[..., Any]) -> bool:
-    """Whether the parameter is there, and not only `**kwargs`."""
-    return "run_manager" in inspect.signature(function).parameters
 
 
 def _close(iterator: Any) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,19 @@ def is_disguised_blank(error: Exception, *, without_chunks: bool = True) -> bool
 
 def is_refusal(error: Exception) -> bool:
     """Whether an exception of the inner model says that the provider found the request invalid."""
-    response = getattr(error, "response", None)
-    if isinstance(response, dict):  # botocore's
-        return response.get("ResponseMetadata", {}).get("HTTPStatusCode") in _INVALID_REQUEST
-    codes = (getattr(error, "status_code", None), getattr(error, "code", None))
-    return any(code in _INVALID_REQUEST for code in codes) or (
-        getattr(response, "status_code", None) in _INVALID_REQUEST
-    )
+    cause: Any = error
+    while cause is not None:  # langchain-google-genai raises its own error from the client's
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):  # botocore's
+            response = response.get("ResponseMetadata") or {}
+            code = response.get("HTTPStatusCode")
+        else:
+            code = getattr(response, "status_code", None)
+        codes = (code, getattr(cause, "status_code", None), getattr(cause, "code", None))
+        if any(code in _INVALID_REQUEST for code in codes if isinstance(code, int)):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 def _raised_in(traceback: TracebackType | None) -> tuple[str, str]:

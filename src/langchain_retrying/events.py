@@ -106,7 +106,7 @@ class EventCall(StreamedCall):
     opening_class = EventOpening
 
     @property
-    def amend(self) -> Callable[[Event], Event] | None:  # type: ignore[override]  # read only
+    def amend(self) -> Callable[[Event], Event] | None:
         """Put the account of retries on the event that ends the message."""
         account = self.account_of_retries()
         return None if account is None else lambda event: amended(event, account)

@@ -40,6 +40,9 @@ class Opening:
     """False: chunks of reasoning are to go out as they come."""
     live: Sequence[Any] = ()
     """Those that are to go out now."""
+    blocks_sent = 0
+    """How many indexes of content blocks, from 0, those that have gone out may have used."""
+    _paused: float | None = None
     judge: ReplyJudge | None = None
     """None is needed for text at once."""
     _run_type: type | None = None  # of the content of the chunks that are merged
@@ -73,6 +76,7 @@ class Opening:
         if not (self.holds_reasoning or late) and merge and _is_reasoning(message):
             live, item = _apart(item)
             self.live = [*self.live, live]
+            self.blocks_sent = max(self.blocks_sent, _blocks_used(live.message.content))
             if item is None:
                 return True
             message = item.message
@@ -94,9 +98,16 @@ class Opening:
         return late or self._bytes_left < 0 or bool(self.live)
 
     def take_live(self) -> Iterable[Any]:
-        """Take what is in `live`."""
+        """Take what is in `live`; the time until `resume` is the consumer's."""
+        self._paused = waiting.monotonic()
         live, self.live = self.live, ()
         return live
+
+    def resume(self) -> None:
+        """Read on after `take_live`."""
+        if self._paused is not None and self.until is not None:
+            self.until += waiting.monotonic() - self._paused
+            self._paused = None
 
     def let_through(self, token: Token, said: Any) -> Iterable[Token]:
         """Hold a token in its place among the chunks; after the commit it goes through."""
@@ -105,6 +116,10 @@ class Opening:
         self._held.append(token)
         self._runs = [0]  # a run ends at a token
         return ()
+
+    def is_empty(self) -> bool:
+        """Whether what has come is not an answer, as far as can be told now."""
+        return self.judge is None or not self.judge.verdict().is_answer
 
     def end(self) -> Verdict:
         """The verdict, when the stream has ended or a bound is reached."""
@@ -232,19 +247,49 @@ def _is_reasoning(message: Any) -> bool:
 def _apart(chunk: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ChatGenerationChunk | None]:
     """The reasoning of a chunk, and what else it tells, which is so only of an answer."""
     message = chunk.message
-    if not (
-        getattr(message, "usage_metadata", None)
-        or message.response_metadata
-        or chunk.generation_info
-    ):
+    told: dict[str, Any] = {
+        name: empty
+        for name, empty in (
+            ("usage_metadata", None),
+            ("response_metadata", {}),
+            ("chunk_position", None),
+        )
+        if getattr(message, name, None)
+    }
+    if not (told or chunk.generation_info):
         return chunk, None
     nothing: dict[str, Any] = {"content": type(message.content)(), "additional_kwargs": {}}
-    told: dict[str, Any] = {"usage_metadata": None, "response_metadata": {}}
     live = ChatGenerationChunk(message=message.model_copy(update=told))
     rest = ChatGenerationChunk(
         message=message.model_copy(update=nothing), generation_info=chunk.generation_info
     )
     return live, rest
+
+
+def _blocks_used(content: Any) -> int:
+    blocks = content if isinstance(content, list) else []
+    indexes = [block.get("index") for block in blocks if isinstance(block, dict)]
+    return max((index + 1 for index in indexes if isinstance(index, int)), default=len(blocks))
+
+
+def with_blocks_after(chunk: ChatGenerationChunk, number: int) -> ChatGenerationChunk:
+    """A chunk whose content blocks come after so many others, and are not taken for parts of them.
+
+    LangChain adds up blocks of the same index, which may also be a name.
+    """
+    content = chunk.message.content
+    if not isinstance(content, list):
+        return chunk
+    blocks = [_after(block, number) for block in content]
+    message = chunk.message.model_copy(update={"content": blocks})
+    return ChatGenerationChunk(message=message, generation_info=chunk.generation_info)
+
+
+def _after(block: Any, number: int) -> Any:
+    index = block.get("index") if isinstance(block, dict) else None
+    if isinstance(index, int):
+        return {**block, "index": index + number}
+    return {**block, "index": f"{index}_{number}"} if isinstance(index, str) else block
 
 
 def _size(value: Any) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from langchain_retrying._checks import check_int
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.remedies import Request
-from langchain_retrying.reply import ReplyKind
 
 # What integrations call it, at a call and as a field of the model.
 _NAMES = (
@@ -21,22 +21,23 @@ _NAMES = (
 )
 _OPENAI = "max_completion_tokens"  # the alias of its field `max_tokens`
 _OLLAMA = "num_predict"
+_MOST = 1000
 _BEDROCK = "maxTokens"  # a field `max_tokens`, but this at a call
 
 
 @dataclass(frozen=True)
 class RaiseOutputBudget:
-    """The remedy that allows more output tokens, each time `factor` times as many.
+    """The remedy that allows more output tokens: `factor` times as many as the last attempt had.
 
-    It starts from the budget of the request, else from that of the model, else from the tokens
-    that the truncated reply has used; where none of them is known it asks for the ceiling. As any
-    remedy it may find nothing to try, and then the call ends: if the ceiling was not enough, or
-    nothing is known that could be raised.
+    That is the budget of the last request, else of the model, or the tokens that the reply has
+    used, if it tells of more; where none of them is known it asks for the ceiling. As any remedy it
+    may find nothing to try, and then the call ends: if the ceiling was not enough, or nothing is
+    known that could be raised.
 
     Args:
         parameter: Name of the call argument. None: the one that is in use, or that the inner
             model's integration has, such as `max_tokens`, `max_output_tokens`, `num_predict`.
-        factor: By which the budget grows, above 1.
+        factor: By which the budget grows, above 1 and at most 1000.
         ceiling: The most to ask for, in tokens, at least 1. None: `max_output_tokens` of the
             inner model's `profile`; without a profile there is no ceiling.
 
@@ -53,26 +54,25 @@ class RaiseOutputBudget:
     def __post_init__(self) -> None:
         if not isinstance(self.parameter, (str, type(None))):
             raise TypeError(f"parameter must be a name or None, not {self.parameter!r:.40}")
-        if not self.factor > 1:
-            raise ValueError(f"factor must be above 1, not {self.factor}")
-        if self.ceiling is not None and self.ceiling < 1:
-            raise ValueError(f"ceiling must be at least 1, not {self.ceiling}")
+        if not isinstance(self.factor, (int, float)):
+            raise TypeError(f"factor must be a number, not {type(self.factor).__name__}")
+        if not 1 < self.factor <= _MOST:
+            raise ValueError(f"factor must be above 1 and at most {_MOST}, not {self.factor}")
+        if self.ceiling is not None:
+            check_int("ceiling", self.ceiling, at_least=1)
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The request with a larger budget, or None."""
         name = self.parameter or _name(request)
-        given = _given(request, name)
-        used = error.rejected[-1].output_tokens
-        times = max(1, sum(attempt.kind is ReplyKind.TRUNCATED for attempt in error.rejected))
+        given = max(_given(request, name), _given(request.last, name) if request.last else 0)
+        before = max(given, error.rejected[-1].output_tokens)
         ceiling = self.ceiling or _ceiling_of(request)
-        if not (given or used):
-            unknown = ceiling is None or times > 1
-            return None if unknown else _with_budget(request, name, ceiling)
-        before = max(given * self.factor ** (times - 1), used)
-        budget = math.ceil(max(given * self.factor**times, used * self.factor))
-        if ceiling is not None:
+        budget = before * self.factor if before else ceiling
+        if budget is not None and ceiling is not None:
             budget = min(budget, ceiling)
-        return _with_budget(request, name, budget) if budget > before else None
+        if budget is None or budget <= given:
+            return None
+        return _with_budget(request, name, math.ceil(budget))
 
 
 def _name(request: Request) -> str:
@@ -108,7 +108,7 @@ def _ceiling_of(request: Request) -> int | None:
     return ceiling if isinstance(ceiling, int) and ceiling > 0 else None
 
 
-def _with_budget(request: Request, name: str, budget: int | None) -> Request:
+def _with_budget(request: Request, name: str, budget: int) -> Request:
     if name == _OLLAMA and _OLLAMA in type(request.model).model_fields:
         options = _options(request)
         if options is None:  # given at a call they would replace all those of the model

@@ -22,8 +22,8 @@ from langchain_retrying._checks import (
     checked_names,
     checked_remedies,
 )
-from langchain_retrying._fingerprint import fingerprint
-from langchain_retrying.bounds import RetryBudget, budgets_in, event_in
+from langchain_retrying._fingerprint import digest
+from langchain_retrying.bounds import RetryBudget, budgets_in, deadline_in, event_in
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
 from langchain_retrying.reply import ReplyKind
@@ -140,9 +140,8 @@ class RetryPolicy:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The policy's value as text, the same in every process."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return fingerprint(parts)
+        """A digest of the policy's value, the same in every process."""
+        return digest({field.name: getattr(self, field.name) for field in fields(self)})
 
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
@@ -173,6 +172,11 @@ class RetryPolicy:
     def budgets(self) -> tuple[RetryBudget, ...]:
         """The budgets in `stop`, which are to be told of answers."""
         return tuple(budgets_in(self.stop))
+
+    @cached_property
+    def deadline(self) -> float | None:
+        """Seconds after which no attempt begins; None if there is no such bound."""
+        return deadline_in(self.stop)
 
     @cached_property
     def stop_event(self) -> threading.Event | None:

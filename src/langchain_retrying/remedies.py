@@ -25,6 +25,8 @@ class Request:
     """Call arguments but `stop` and `run_manager`: `tools`, `tool_choice`, `temperature` ..."""
     model: BaseChatModel
     """The inner model, or the one that stands in for it."""
+    last: Request | None = None
+    """Of the original request: what the last attempt sent."""
 
     @property
     def has_tools(self) -> bool:
@@ -87,7 +89,11 @@ class Nudge:
         if isinstance(nudge, str) and _must_speak_inside(request):
             *before, last = request.messages
             return replace(request, messages=[*before, _with_text(last, nudge)])
-        message = HumanMessage(content=nudge) if isinstance(nudge, str) else nudge
+        message = (
+            HumanMessage(content=nudge)
+            if isinstance(nudge, str)
+            else nudge.model_copy(deep=True)  # the inner model may write into it
+        )
         return replace(request, messages=[*request.messages, message])
 
 
@@ -104,14 +110,14 @@ class WithParams:
             `temperature=1.0`, `reasoning_effort="low"` or `thinking={"type": "disabled"}`.
 
     Raises:
-        TypeError: No argument is given.
+        TypeError: No argument is given, or `run_manager`, which is no argument of a call.
 
     """
 
     params: Mapping[str, Any]
 
     def __init__(self, **params: Any) -> None:
-        if not params:
+        if not params or "run_manager" in params:
             raise TypeError("WithParams needs call arguments, such as WithParams(temperature=1.0)")
         object.__setattr__(self, "params", params)
 
@@ -120,42 +126,52 @@ class WithParams:
         return replace(request, kwargs={**request.kwargs, **self.params})
 
     def __repr__(self) -> str:
-        return f"WithParams({', '.join(f'{key}={value!r}' for key, value in self.params.items())})"
+        # Numbers only: others, such as headers, may hold secrets.
+        shown = (
+            f"{key}={value!r}" if isinstance(value, (int, float)) else f"{key}=..."
+            for key, value in self.params.items()
+        )
+        return f"WithParams({', '.join(shown)})"
 
 
-def next_request(
-    ladder: Sequence[Rung], request: Request, error: EmptyCompletionError
-) -> Request | None:
-    """What the next attempt sends; None: there is nothing to try.
+def next_step(ladder: Sequence[Rung], step: int, error: EmptyCompletionError) -> int:
+    """The step of a ladder that the next attempt takes; beyond its top the last rung repeats.
 
     Args:
         ladder: For the kind of the last reply, at least one rung.
+        step: That the last attempt has taken, on the ladder of its kind; -1: none.
+        error: The account of what was rejected so far.
+
+    """
+    top = len(ladder) - 1
+    following = step + 1
+    if error.is_repeated_blank and step >= 0:  # so the rung taken has changed nothing
+        while following < top and ladder[following] == ladder[min(step, top)]:
+            following += 1
+    return following
+
+
+def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> Request | None:
+    """What an attempt on a rung sends; None: there is nothing to try.
+
+    Args:
+        rung: Of the ladder.
         request: The original one.
         error: The account of what was rejected so far.
 
     """
-    rung = ladder[_rung_number(ladder, error)]
     changed = None
     for remedy in (rung,) if callable(rung) else rung:
         result = remedy(changed or request, error)
         if not isinstance(result, (Request, type(None))):
             raise TypeError(f"a remedy must return a Request or None, not {type(result).__name__}")
+        if result is not None and not issubclass(type(result.model), BaseChatModel):
+            raise TypeError(
+                f"a remedy's model must be a chat model, not {type(result.model).__name__}: put "
+                "what is bound to one into the request's kwargs"
+            )
         changed = result or changed  # of several, one that has nothing to try is left out
     return changed
-
-
-def untried_remedies(ladder: Sequence[Rung], attempts: int) -> int:
-    """Rungs above the one that the last of so many attempts has used."""
-    retries = attempts - 1
-    return max(0, len(ladder) - retries)
-
-
-def _rung_number(ladder: Sequence[Rung], error: EmptyCompletionError) -> int:
-    number = min(error.attempts, len(ladder)) - 1
-    if error.is_repeated_blank:  # so the rung below this one has changed nothing
-        while number < len(ladder) - 1 and ladder[number] == ladder[number - 1]:
-            number += 1
-    return number
 
 
 def _must_speak_inside(request: Request) -> bool:

@@ -6,15 +6,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _ANY = frozenset({"any", "required"})
-_NOT_FORCED = frozenset({"auto", "none"})
+_NOT_FORCED = frozenset({"auto", "none", "validated"})
 # Where a choice stands inside another: OpenAI's, Bedrock's, Gemini's.
-_INSIDE = ("function", "tool", "function_calling_config", "allowed_tools")
+_INSIDE = ("function", "custom", "allowed_tools", "tool", "function_calling_config")
 
 
 def offered_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the tools in a request's call arguments."""
-    tools = [*(kwargs.get("tools") or ()), *(kwargs.get("functions") or ())]
-    return tuple(name for tool in tools for name in _names_of(tool))
+    return tuple(
+        name
+        for key in ("tools", "functions")
+        if isinstance(kwargs.get(key), (list, tuple))  # an iterator would be used up
+        for tool in kwargs[key]
+        for name in _names_of(tool)
+    )
 
 
 def forced_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -34,7 +39,9 @@ def _forced(choice: Any, offered: tuple[str, ...]) -> tuple[str, ...]:
             return offered
         return () if word in _NOT_FORCED else (choice,)
     if isinstance(choice, list):
-        return tuple(map(str, choice))
+        return tuple(name for one in choice for name in _forced(one, offered))
+    if hasattr(choice, "model_dump"):  # an object of Gemini's
+        choice = choice.model_dump()
     if not isinstance(choice, Mapping):
         return ()
     for key in _INSIDE:
@@ -43,7 +50,7 @@ def _forced(choice: Any, offered: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(choice.get("name"), str):
         return (choice["name"],)
     mode = "any" if "any" in choice else choice.get("mode") or choice.get("type") or ""
-    if str(mode).lower() not in _ANY:
+    if str(getattr(mode, "value", mode)).lower() not in _ANY:
         return ()
     return tuple(choice.get("allowed_function_names") or offered)
 
