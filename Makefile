@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench clean
+.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -55,6 +55,9 @@ types: .venv/installed ## Check types
 bench: .venv/installed ## Measure what the wrapper costs, as ratios wrapped / bare
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/judging.py
+
+soak: .venv/installed ## Make 20,000 calls on a server that fails in all ways, and check each
+	$(BIN)/python tests/soak.py --calls 20000 --seed 1
 
 clean: ## Remove what the other targets made
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
