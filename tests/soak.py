@@ -32,12 +32,14 @@ def main() -> None:
                 arguments.calls,
                 arguments.seed,
                 60 * arguments.minutes,
-                lambda calls: progress.advance(bar, calls),
+                lambda: progress.advance(bar),
             )
         except BrokenInvariantError as error:
             console.print(str(error), markup=False, style="red")
             # At once: a call that hangs would hold the interpreter.
             os._exit(1)
+    if not progress.finished:
+        console.print("Time is up.")
     console.print(f"{tally.calls} calls, {tally.requests} requests: all invariants kept.")
     for counts in (tally.outcomes, tally.ways):
         console.print(", ".join(f"{count} {name}" for name, count in counts.most_common()))

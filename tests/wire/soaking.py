@@ -47,7 +47,7 @@ HASTY_SECONDS = 1.0
 LONGEST_SECONDS = 120.0
 """What has no outcome by then never has one."""
 SETTLED_SECONDS = 5.0
-"""How long the server may take to notice that clients have hung up."""
+"""How long may pass until the server has noticed that clients have hung up, and threads end."""
 MOST_OBJECTS = 0.1
 """How many Python objects may be left of a call, on average, after the first third."""
 MOST_CACHED = 500
@@ -73,11 +73,11 @@ class Tally:
     peak_megabytes: list[float] = field(default_factory=list)
 
 
-Seen = Callable[[int], object]
-"""Told how many more calls are over."""
+Seen = Callable[[], object]
+"""Told when another call, or batch of calls, is over."""
 
 
-def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda calls: None) -> Tally:
+def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda: None) -> Tally:
     """Make so many calls, or as many as are over in so many seconds, and check them.
 
     Raises:
@@ -88,15 +88,19 @@ def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda cal
         errors = _errors_of_bare(server)
     gc.collect()
     gc.freeze()  # what is there already needs no more looking through
-    before = _belongings()
-    with FaultServer() as server:
-        tally = asyncio.run(_Soak(server, seed, errors, seen).run(calls, seconds))
-        tally.requests = server.requests
-    _settle(lambda: _no_more_than(before))
-    gc.unfreeze()
-    if not _no_more_than(before):
-        left = f"{before} before, {_belongings()} after"
-        raise BrokenInvariantError(f"seed {seed}: left behind: {left}")
+    try:
+        before = _belongings()
+        with FaultServer() as server:
+            tally = asyncio.run(_Soak(server, seed, errors, seen).run(calls, seconds))
+            tally.requests = server.requests
+        deadline = time.monotonic() + SETTLED_SECONDS
+        while any(count > before[kind] for kind, count in _belongings().items()):
+            if time.monotonic() > deadline:
+                left = f"{before} before, {_belongings()} after"
+                raise BrokenInvariantError(f"seed {seed}: left behind: {left}")
+            time.sleep(0.01)
+    finally:
+        gc.unfreeze()
     return tally
 
 
@@ -164,6 +168,8 @@ class _Soak:
         self.errors = errors
         self.seen = seen
         self.tally = Tally()
+        self.complaints: list[str] = []
+        """What the event loop has to say of tasks and generators that nobody cares for."""
         self.models = {
             (policy, hasty): RetryingChatModel(_model(server, seconds), policy)
             for policy in POLICIES
@@ -173,6 +179,9 @@ class _Soak:
     async def run(self, calls: int, seconds: float) -> Tally:
         """Make the calls in three parts, and see after each what has been left."""
         self.deadline = time.monotonic() + seconds
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: self.complaints.append(f"{context}")
+        )
         with ThreadPoolExecutor(THREADS) as self.pool:
             for third in range(3):
                 numbers = iter(range(calls * third // 3, calls * (third + 1) // 3))
@@ -197,7 +206,7 @@ class _Soak:
             else:
                 calls = [Call(str(number), script, way)]
             await self._use(calls, policy)
-            self.seen(1)
+            self.seen()
 
     async def _use(self, calls: list[Call], policy: RetryPolicy) -> None:
         way = WAYS[calls[0].way]
@@ -213,7 +222,7 @@ class _Soak:
             raise BrokenInvariantError(f"seed {self.seed}, {calls[0]}: no outcome")
         calls[0].error = calls[0].error or future.exception()
         for call in calls:
-            served = self.server.served.pop(call.name)
+            served = self.server.served.pop(call.name, [])
             try:
                 self._check(call, served, policy)
             except AssertionError as error:
@@ -251,16 +260,17 @@ class _Soak:
 
     async def _look_around(self) -> None:
         """See that nothing is under way, and take stock of memory."""
-        await asyncio.to_thread(_settle, lambda: self.server.bodies_open == 0)
-        still_open = self.server.bodies_open
-        if still_open:
-            raise BrokenInvariantError(f"seed {self.seed}: {still_open} streams left open")
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        if tasks:
-            raise BrokenInvariantError(f"seed {self.seed}: tasks left: {tasks}")
+        deadline = time.monotonic() + SETTLED_SECONDS
+        while self.server.bodies_open or len(asyncio.all_tasks()) > 1:
+            if time.monotonic() > deadline:
+                left = f"{self.server.bodies_open} streams and {asyncio.all_tasks()} left"
+                raise BrokenInvariantError(f"seed {self.seed}: {left}")
+            await asyncio.sleep(0.01)
         for _ in range(3):  # an async generator that is collected is closed by the loop
             gc.collect()
             await asyncio.sleep(0)
+        if self.complaints:
+            raise BrokenInvariantError(f"seed {self.seed}: {self.complaints}")
         self.tally.objects.append(Counter(type(thing).__qualname__ for thing in gc.get_objects()))
         self.tally.peak_megabytes.append(_peak_megabytes())
 
@@ -275,20 +285,9 @@ class _Soak:
             raise BrokenInvariantError(f"seed {self.seed}: the process has grown by {grown:.0f} MB")
 
 
-def _settle(is_settled: Callable[[], bool]) -> None:
-    """Wait until it is so, or for long enough."""
-    deadline = time.monotonic() + SETTLED_SECONDS
-    while not is_settled() and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
 def _belongings() -> dict[str, int]:
     gc.collect()
     return {"threads": threading.active_count(), "files": len(list(Path("/dev/fd").iterdir()))}
-
-
-def _no_more_than(before: Mapping[str, int]) -> bool:
-    return all(count <= before[kind] for kind, count in _belongings().items())
 
 
 def _peak_megabytes() -> float:
