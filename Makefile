@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench soak clean
+.PHONY: help demo test coverage test-core-1.0 test-core-0.3 test-lowest test-newest-python lint types bench soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -19,7 +19,10 @@ demo: .venv/installed ## Show bare and wrapped agents side by side, on an embedd
 	$(BIN)/langchain-retrying demo
 
 test: .venv/installed ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(COVERAGE)
+
+coverage: COVERAGE := --cov
+coverage: test ## Run the tests, and tell which branches they leave out
 
 .venv-%/installed: tests/environments/%.txt pyproject.toml
 	$(PYTHON) -m venv .venv-$*

@@ -173,8 +173,16 @@ async def test_an_async_stream_closed_at_each_yield(heard, waits):
 
 
 def test_a_stream_closed_at_each_yield(waits):
+    """Also those of rejected attempts, which no reference count closes here."""
+    held = []
+
+    class Holding(ScriptedChatModel):
+        def _stream(self, *args, **kwargs):
+            held.append(super()._stream(*args, **kwargs))
+            return held[-1]
+
     for taken in itertools.count(1):
-        model = ScriptedChatModel(SCRIPT)
+        model = Holding(SCRIPT)
         stream = RetryingChatModel(model, POLICY).stream("Hi")
         seen = [chunk.content for chunk in itertools.islice(stream, taken)]
         stream.close()

@@ -107,7 +107,8 @@ def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda: No
 def draw(seed: int, number: int) -> tuple[str, tuple[str, ...], RetryPolicy]:
     """The way, the script and the policy of a call: the same for the same seed and number."""
     random = Random(f"{seed} {number}")
-    weights = [KINDS[_kind(name)] / _kinds[_kind(name)] for name in FAULTS]
+    kinds = Counter(map(_kind, FAULTS))
+    weights = [KINDS[_kind(name)] / kinds[_kind(name)] for name in FAULTS]
     script = random.choices(list(FAULTS), weights, k=6)
     if random.random() < STALLED:
         script[random.randrange(3)] = random.choice(list(filter(_stalls, FAULTS)))
@@ -127,9 +128,6 @@ def _kind(name: str) -> str:
     if _stalls(name):
         return "stall"
     return "error" if is_error(fault) else "answer" if fault.visible else "empty"
-
-
-_kinds = Counter(map(_kind, FAULTS))
 
 
 def _model(server: FaultServer, seconds: float) -> ChatOpenAI:
