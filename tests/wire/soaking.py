@@ -84,15 +84,16 @@ def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda: No
         BrokenInvariantError: At the first thing that is wrong.
 
     """
+    before = _belongings()
     with FaultServer() as server:  # also warms up what is made once in a process
         errors = _errors_of_bare(server)
     gc.collect()
     gc.freeze()  # what is there already needs no more looking through
     try:
-        before = _belongings()
         with FaultServer() as server:
             tally = asyncio.run(_Soak(server, seed, errors, seen).run(calls, seconds))
             tally.requests = server.requests
+        gc.collect()
         deadline = time.monotonic() + SETTLED_SECONDS
         while any(count > before[kind] for kind, count in _belongings().items()):
             if time.monotonic() > deadline:
@@ -284,7 +285,6 @@ class _Soak:
 
 
 def _belongings() -> dict[str, int]:
-    gc.collect()
     return {"threads": threading.active_count(), "files": len(list(Path("/dev/fd").iterdir()))}
 
 
