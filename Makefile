@@ -63,4 +63,4 @@ soak: .venv/installed ## Make 20,000 calls on a server that fails in all ways, a
 	$(BIN)/python tests/soak.py --calls 20000 --seed 1
 
 clean: ## Remove what the other targets made
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

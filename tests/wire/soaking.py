@@ -243,8 +243,11 @@ class _Soak:
             assert error == right.error, f"{error} in place of {right.error}"
             shown = right.text if right.error is None or served[-1].streamed else ""
             assert text == shown, f"{text!r} in place of {shown!r}"
-        if right.empty and error is None and not call.stopped and call.reply is not None:
-            assert is_empty_ai_message(call.reply), f"{call.reply!r} is not empty"
+        if error is None and not call.stopped and call.reply is not None:
+            assert is_empty_ai_message(call.reply) == right.empty, f"{call.reply!r}"
+            account = call.reply.response_metadata.get("empty_retry", {"attempts": 1})
+            told = listener.retries_of_last + 1
+            assert account["attempts"] == told, f"{account} of {told} attempts"
         assert listener.starts == right.runs, f"{listener.starts} starts of {right.runs}"
         overs = listener.ends, listener.errors
         assert sum(overs) == right.runs, f"{overs} ends and errors of {right.runs} runs"

@@ -25,10 +25,13 @@ class Listener(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self.starts = self.ends = self.errors = self.retries = 0
+        self.retries_of_last = 0
+        """Since the last start."""
         self.tokens: list[str] = []
 
     def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
         self.starts += 1
+        self.retries_of_last = 0
 
     def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
         self.ends += 1
@@ -38,6 +41,7 @@ class Listener(BaseCallbackHandler):
 
     def on_retry(self, *args: Any, **kwargs: Any) -> None:
         self.retries += 1
+        self.retries_of_last += 1
 
     def on_llm_new_token(self, token: str, **kwargs: Any) -> None:
         self.tokens.append(token)
