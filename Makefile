@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-instructions bench-real clean
+.PHONY: help demo transcript test coverage test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-instructions bench-real soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -22,7 +22,10 @@ transcript: .venv/installed ## Write docs/demo.svg, what the demo prints, for th
 	$(BIN)/python docs/transcript.py
 
 test: .venv/installed ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(COVERAGE)
+
+coverage: COVERAGE := --cov
+coverage: test ## Run the tests, and tell which branches they leave out
 
 .venv-%/installed: tests/environments/%.txt pyproject.toml
 	$(PYTHON) -m venv .venv-$*
@@ -80,5 +83,8 @@ bench-instructions: .venv/installed ## Count instructions instead of time; needs
 bench-real: .venv/bench-real-installed ## Count the blanks of a real language model, bare and wrapped (300 MB, 5 minutes)
 	$(BIN)/python benchmarks/real_blanks.py
 
+soak: .venv/installed ## Make 20,000 calls on a server that fails in all ways, and check each
+	$(BIN)/python tests/soak.py --calls 20000 --seed 1
+
 clean: ## Remove what the other targets made
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

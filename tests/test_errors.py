@@ -29,7 +29,7 @@ def raised(way="invoke", replies=("", ""), **policy) -> EmptyCompletionError:
     return caught.value
 
 
-def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint():
+def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint(slept):
     reply = AIMessage(
         content="",
         response_metadata={"finish_reason": "length"},
