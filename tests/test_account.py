@@ -166,6 +166,18 @@ def test_an_exception_in_a_retry_tells_what_was_rejected_before(way):
     )
 
 
+def test_so_does_one_after_the_commit(streaming_way):
+    script = [[""], ["Hello.", LookupError("a")]]
+    model = RetryingChatModel(ScriptedChatModel(script), RetryPolicy(wait=None))
+    with pytest.raises(LookupError) as caught:
+        ask(streaming_way, model)
+    assert "Raised in attempt 2" in caught.value.__notes__[0]
+    first = RetryingChatModel(ScriptedChatModel(script[1:]))
+    with pytest.raises(LookupError) as caught:
+        ask(streaming_way, first)
+    assert not getattr(caught.value, "__notes__", ())
+
+
 def test_an_exception_of_a_fallback_names_it():
     class Other(ScriptedChatModel):
         pass

@@ -97,7 +97,18 @@ def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
         (["token", *[" "] * 65], ["token", " " * 64, " "]),
         ([" ", "token", *[" "] * 65], [" ", "token", " " * 64, " "]),
     ],
-    ids=["64", "65", "128", "129", "text and blocks", "a token between", "first", "second"],
+    ids=[
+        "64",
+        "64 runs",
+        "65 runs",
+        "65",
+        "128",
+        "129",
+        "text and blocks",
+        "a token between",
+        "first",
+        "second",
+    ],
 )
 def test_held_chunks_are_merged_in_runs_of_one_kind(held, goes_out):
     gate = opening(*(token() if item == "token" else chunk(item) for item in held))

@@ -148,9 +148,18 @@ class Attempts:
         if self.policy.retry is not None and self._goes_on(error, now):
             self._log_retry(type(error).__name__)
             return True
-        if self.rejected:
-            add_note(error, self._note())
+        self.explain(error)
         return False
+
+    def explain(self, error: Exception) -> None:
+        """Note on an exception which attempt it broke, if others were rejected before."""
+        if self.rejected:
+            kinds = ", ".join(attempt.kind.value for attempt in self.rejected)
+            add_note(
+                error,
+                f"Raised in attempt {self.attempt_number} of a call to {self.model_name}; "
+                f"empty replies rejected before: {len(self.rejected)} ({kinds}).",
+            )
 
     def is_called_off(self) -> bool:
         """Whether the attempt waited for is not made: it is too late, or the stop event is set.
@@ -339,13 +348,6 @@ class Attempts:
             self.attempt_number,
             self.model_name,
             self.seconds,
-        )
-
-    def _note(self) -> str:
-        kinds = ", ".join(attempt.kind.value for attempt in self.rejected)
-        return (
-            f"Raised in attempt {self.attempt_number} of a call to {self.model_name}; "
-            f"empty replies rejected before: {len(self.rejected)} ({kinds})."
         )
 
 

@@ -153,7 +153,11 @@ class RetryingChatModel(Facade):
                             yield item
                     if not call.is_over:
                         amend = call.amend
-                        yield from call.chunks if amend is None else map(amend, call.chunks)
+                        try:
+                            yield from call.chunks if amend is None else map(amend, call.chunks)
+                        except Exception as error:
+                            call.explain(error)
+                            raise
                     return
             finally:
                 _close(call.chunks)
@@ -161,7 +165,7 @@ class RetryingChatModel(Facade):
                 yield from call.at_its_end()
                 return
 
-    async def _async_flow(
+    async def _async_flow(  # noqa: PLR0912 -- as `_flow`, where loops are `yield from`
         self, call: StreamedCall, hook: str, stop: Any, run_manager: Any
     ) -> AsyncIterator[Any]:
         while True:
@@ -178,8 +182,12 @@ class RetryingChatModel(Facade):
                             yield item
                     if not call.is_over:
                         amend = call.amend
-                        async for chunk in call.chunks:
-                            yield chunk if amend is None else amend(chunk)
+                        try:
+                            async for chunk in call.chunks:
+                                yield chunk if amend is None else amend(chunk)
+                        except Exception as error:
+                            call.explain(error)
+                            raise
                     return
             finally:
                 await _aclose(call.chunks)
