@@ -172,7 +172,7 @@ def test_so_does_one_after_the_commit(streaming_way):
     with pytest.raises(LookupError) as caught:
         ask(streaming_way, model)
     assert "Raised in attempt 2" in caught.value.__notes__[0]
-    first = RetryingChatModel(ScriptedChatModel(script[1:]))
+    first = RetryingChatModel(ScriptedChatModel([["Hello.", LookupError("b")]]))
     with pytest.raises(LookupError) as caught:
         ask(streaming_way, first)
     assert not getattr(caught.value, "__notes__", ())
@@ -205,6 +205,14 @@ def test_the_account_of_a_wrapper_within_is_kept(way):
     with pytest.raises(EmptyCompletionError) as caught:
         ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy))
     assert caught.value.input_tokens == 40
+
+    within = RetryingChatModel(ScriptedChatModel([blank] * 3), RetryPolicy(wait=None))
+    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
+    policy = RetryPolicy(max_retries=1, remedies=remedies)
+    account = ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy)).response_metadata[
+        "empty_retry"
+    ]
+    assert (account["attempts"], account["input_tokens"]) == (2, 40)
 
 
 @pytest.mark.parametrize("odd", [{"input_tokens": None, "output_tokens": "2"}, ["a"]], ids=str)

@@ -357,9 +357,11 @@ Message = TypeVar("Message", bound=BaseMessage)
 def with_account(message: Message, account: dict[str, Any]) -> Message:
     """A copy of the message that tells of the attempts made."""
     inner = message.response_metadata.get("empty_retry")
-    if inner:  # of a wrapper in the inner model's place
+    # Of a wrapper in the inner model's place; of a reply that was rejected here it is counted.
+    if inner and (inner.get("stand_in") or inner["attempts"] > len(inner["rejected"])):
         account = {
             **inner,
+            **account,
             "attempts": account["attempts"] - 1 + inner["attempts"],
             "rejected": account["rejected"] + inner["rejected"],
             "input_tokens": account["input_tokens"] + inner["input_tokens"],
