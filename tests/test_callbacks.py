@@ -346,7 +346,7 @@ class Endless(ScriptedChatModel):
 
 
 def test_an_endless_stream_of_white_space_is_a_blank(streaming_way):
-    model = RetryingChatModel(Endless([]), RetryPolicy(max_held_bytes=10_000))
+    model = RetryingChatModel(Endless([]), RetryPolicy(max_held_bytes=160_000))
     assert ask(streaming_way, model).content == "Hello"
-    at_the_bound = RetryingChatModel(Endless([]), RetryPolicy(0, max_held_bytes=10_000))
+    at_the_bound = RetryingChatModel(Endless([]), RetryPolicy(0, max_held_bytes=160_000))
     assert ask(streaming_way, at_the_bound).content == " " * 10_000

@@ -32,7 +32,8 @@ def test_nudges_do_not_pile_up_and_the_rejected_reply_is_left_out(way):
     first, second, third = sent(way, "", " ", "Hello.")
     assert first == PROMPT
     assert second[:-1] == PROMPT
-    assert third == second
+    assert third[:-1] == PROMPT
+    assert third != second  # the same request may meet the same end
     assert second[-1].type == "human"
 
 
@@ -122,7 +123,8 @@ def test_the_default_wording(kinds, saw_reasoning, happened, kwargs, what_next):
     )
     nudged = DEFAULT_NUDGE(Request(PROMPT, kwargs, MODEL), error)
     assert nudged.messages[:-1] == PROMPT
-    assert nudged.messages[-1].content.startswith(f"{happened} {what_next}")
+    again = " Nothing usable has come 2 times now." if len(kinds) > 1 else ""
+    assert nudged.messages[-1].content.startswith(f"{happened}{again} {what_next}")
     assert nudged.kwargs is kwargs
 
 
