@@ -18,7 +18,11 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_retrying import RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
 
-SCRIPT = [[""] * 9, ["", "\u200b"], ["", "\u200b", "a", "b", "c"]]  # held to the bound; to the end; answered
+SCRIPT = [
+    [""] * 9,
+    ["", "\u200b"],
+    ["", "\u200b", "a", "b", "c"],
+]  # held to the bound; to the end; answered
 POLICY = RetryPolicy(
     wait=lambda state: 1.0,
     retry=lambda state: True,  # whatever it is shown

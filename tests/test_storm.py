@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from langchain_retrying.testing import ScriptedChatModel
 from wire.server import WireServer, encode, good
 
 CALLS = 1000
+MODELS = 20
 SHARE = 0.1
 BLANK = {
     "id": "1",
@@ -27,37 +29,41 @@ async def test_a_storm_of_calls_stays_within_the_budget_and_recovers():
     chat_openai = pytest.importorskip("langchain_openai").ChatOpenAI
     budget = RetryBudget(share=SHARE, reserve=int(SHARE * CALLS))
     policy = RetryPolicy(max_retries=2, wait=None, stop=budget)
-    with WireServer() as server:
-        # All calls are under way at once; the client sends them over a few connections.
-        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=8), timeout=600) as client:
-            model = RetryingChatModel(
-                chat_openai(
-                    model="model-a",
-                    api_key="none",
-                    base_url=f"{server.url}/v1",
-                    max_retries=0,
-                    http_async_client=client,
-                ),
-                policy,
+    async with contextlib.AsyncExitStack() as stack:
+        server = stack.enter_context(WireServer())
+        models = []
+        for _ in range(MODELS):
+            # All calls are under way at once; each client sends its own over a few connections.
+            limits = httpx.Limits(max_connections=4)
+            client = httpx.AsyncClient(limits=limits, timeout=600)
+            await stack.enter_async_context(client)
+            inner = chat_openai(
+                model="model-a",
+                api_key="none",
+                base_url=f"{server.url}/v1",
+                max_retries=0,
+                http_async_client=client,
+            )
+            models.append(RetryingChatModel(inner, policy))
+
+        async def calls(count: int) -> list[AIMessage]:
+            return await asyncio.gather(
+                *(models[number % MODELS].ainvoke("Hi") for number in range(count))
             )
 
-            async def calls(count: int) -> list[AIMessage]:
-                return await asyncio.gather(*(model.ainvoke("Hi") for _ in range(count)))
+        server.play(encode("openai-chat", "invoke", BLANK))
+        assert {reply.content for reply in await calls(CALLS)} == {""}
+        assert len(server.requests) == CALLS + budget.reserve
 
-            server.play(encode("openai-chat", "invoke", BLANK))
-            replies = await calls(CALLS)
-            assert {reply.content for reply in replies} == {""}
-            assert len(server.requests) == CALLS + budget.reserve
+        # The server recovers: no call needs a retry, and each puts something back.
+        server.play(good("openai-chat", "invoke"))
+        assert {reply.content for reply in await calls(100)} == {"Recovered."}
+        assert len(server.requests) == 100
+        assert budget.tokens == pytest.approx(100 * SHARE)
 
-            # The server recovers: no call needs a retry, and each puts something back.
-            server.play(good("openai-chat", "invoke"))
-            assert {reply.content for reply in await calls(100)} == {"Recovered."}
-            assert len(server.requests) == 100
-            assert budget.tokens == pytest.approx(100 * SHARE)
-
-            # So single blanks are retried again.
-            server.play(encode("openai-chat", "invoke", BLANK), good("openai-chat", "invoke"))
-            assert (await model.ainvoke("Hi")).content == "Recovered."
+        # So single blanks are retried again.
+        server.play(encode("openai-chat", "invoke", BLANK), good("openai-chat", "invoke"))
+        assert (await models[0].ainvoke("Hi")).content == "Recovered."
 
 
 async def test_without_a_budget_every_call_is_retried_to_its_bound():
