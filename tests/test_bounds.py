@@ -176,6 +176,16 @@ def test_a_blank_that_repeats_ends_the_call(way, replies, attempts):
     assert (error.attempts, error.is_repeated_blank) == (attempts, True)
 
 
+def test_an_exception_is_no_repeated_blank(way):
+    policy = RetryPolicy(
+        wait=None,
+        stop=stop_when_blank_repeats,
+        retry=retry_if_exception_type(TimeoutError),
+    )
+    model = ScriptedChatModel([TimeoutError(), TimeoutError(), "Hello."])
+    assert ask(way, RetryingChatModel(model, policy)).content == "Hello."
+
+
 def test_not_while_a_remedy_is_untried(way):
     ladder = {ReplyKind.BLANK: [repeat, Nudge("One."), Nudge("Two.")]}
     error = raised(way, [""] * 4, stop=stop_when_blank_repeats, remedies=ladder)

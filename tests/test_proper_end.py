@@ -43,6 +43,7 @@ SENT = [HumanMessage("Hi"), called("send_reply"), result("send_reply")]
         ([called("send_reply"), result("send_reply", status="error")], False),
         ([called("send_reply"), result(status="error")], False),
         ([result()], False),
+        ([result("send_reply")], True),
         ([FunctionMessage("Sent.", name="send_reply")], True),
         ([FunctionMessage("42", name="look_up")], False),
         ([], False),
