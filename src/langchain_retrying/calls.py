@@ -111,13 +111,14 @@ class StreamedCall(Attempts):
     def _new_gate(self) -> Opening:
         self._failed = False  # whether this attempt has ended in an exception
         self.chunks = None
-        gate = self.opening_class(self.policy.max_held_bytes)
+        policy = self.policy
+        gate = self.opening_class(policy.max_held_bytes)
         if self.expected_tools:
             gate.judge = ReplyJudge(text_counts=False)
-        if not self.policy.hold_reasoning:
+        if not policy.hold_reasoning:
             gate.holds_reasoning = False
-        if self.policy.max_held_seconds is not None:
-            gate.until = self._attempt_began + self.policy.max_held_seconds
+        if policy.max_held_seconds is not None:
+            gate.until = self._attempt_began + policy.max_held_seconds
         return gate
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
@@ -135,7 +136,8 @@ class StreamedCall(Attempts):
         if gate.committed:
             if self.policy.budgets:
                 self.tell_budgets()
-            return self._after_others(gate.release(self.account_of_retries()))
+            held = gate.release(self.account_of_retries())
+            return self._after_others(held) if self._blocks_before else held
         if not self.is_over:
             self._blocks_before += gate.blocks_sent
             gate.drop()

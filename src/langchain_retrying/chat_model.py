@@ -299,10 +299,11 @@ def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
 
     What a consumer throws into the stream is no failure of the model, so nothing is yielded here.
     """
-    call.gate.resume()
     try:
         if call.chunks is None:
             call.chunks = iter(_send(hook, call, stop, run_manager))
+        else:
+            call.gate.resume()
         for chunk in call.chunks:
             if call.gate.add(chunk):
                 return bool(call.gate.live)
@@ -318,7 +319,8 @@ _UNLIMITED = nullcontext()
 async def _aread(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
     """As `_read`."""
     gate = call.gate
-    gate.resume()
+    if call.chunks is not None:
+        gate.resume()
     try:
         with waiting.Cancelling(gate.until, gate.is_empty) if gate.until else _UNLIMITED:
             if call.chunks is None:

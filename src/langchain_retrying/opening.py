@@ -295,8 +295,9 @@ def _after(block: Any, number: int) -> Any:
 def _size(value: Any) -> int:
     if isinstance(value, str):
         return len(value) * _WHITE_SPACE if value.isspace() else len(value)
-    if isinstance(value, dict):
-        return sum(map(_size, value.values()))
-    if isinstance(value, list):
-        return sum(map(_size, value))
-    return 0
+    size = 0
+    if isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            if part:
+                size += _size(part)
+    return size

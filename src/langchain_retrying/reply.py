@@ -230,7 +230,7 @@ class ReplyJudge:
     def _add_block(self, block: Any) -> None:
         if isinstance(block, str):
             self._add_text(block)
-        elif not isinstance(block, Mapping):
+        elif not isinstance(block, (dict, Mapping)):  # the first is told at once
             if block:
                 self._see(type(block).__name__)
         elif block.get("type") is None:
@@ -242,7 +242,7 @@ class ReplyJudge:
         if kind in _TEXT_BLOCKS and isinstance(block.get("text"), (str, type(None))):
             self._add_text(block.get("text") or "")
         elif kind in _REASONING_BLOCKS:
-            self._see(_REASONING)
+            self._seen.add(_REASONING)
         elif kind in _SERVER_TOOL_BLOCKS or kind.endswith("_tool_result"):
             self._see(_SERVER_TOOLS)
         elif kind == "non_standard":  # LangChain's v1 envelope for a provider's own block
@@ -264,7 +264,7 @@ class ReplyJudge:
             if not value:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
             if key in _REASONING_KWARGS:
-                self._see(_REASONING)
+                self._seen.add(_REASONING)
             elif key == "provider_specific_fields" and isinstance(value, Mapping):
                 self._add_kwargs(value)  # LiteLLM's
             elif key == "tool_outputs" and isinstance(value, list):
