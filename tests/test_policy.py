@@ -244,6 +244,18 @@ def test_what_is_not_a_policy_is_refused():
         RetryingChatModel(MODEL, 3)
 
 
+@pytest.mark.parametrize(
+    ("args", "kwargs", "given"),
+    [
+        ((MODEL,), {"max_retries": 5, "nudge": None}, "max_retries, nudge"),
+        ((MODEL, RetryPolicy(), 3), {}, "a third argument"),
+    ],
+)
+def test_a_policys_arguments_are_no_arguments_of_the_wrapper(args, kwargs, given):
+    with pytest.raises(TypeError, match=rf"not {given}: write RetryingChatModel\(model, RetryPol"):
+        RetryingChatModel(*args, **kwargs)
+
+
 def test_both_arguments_may_be_given_by_name():
     policy = RetryPolicy(max_retries=1)
     wrapped = RetryingChatModel(inner_model=MODEL, policy=policy)

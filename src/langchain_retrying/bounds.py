@@ -49,6 +49,12 @@ class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names 
 
 
 class _StopWhenBlankRepeats(stop_base):
+    """Stop when an attempt came to nothing just as the one before it.
+
+    That is with the same kind, the same finish reason and no output. Every remedy of the ladder
+    has its turn first: while one is untried it does not stop.
+    """
+
     def __call__(self, retry_state: RetryCallState) -> bool:
         error = _rejection(retry_state)
         return error is not None and error.is_repeated_blank and not error.untried_remedies
@@ -58,8 +64,7 @@ class _StopWhenBlankRepeats(stop_base):
 
 
 stop_when_blank_repeats = _StopWhenBlankRepeats()
-"""Stop when an attempt came to nothing just as the one before it (same kind, same finish reason,
-no output), and no remedy of the ladder is untried: then the blank is no fluke."""
+"""As the class says; there is nothing to set, so there is one."""
 
 
 class RetryBudget(stop_base):

@@ -96,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="your own, as JSONL: each line is a text, a list of messages, or an object with "
-        "messages (and tools) as in a request to OpenAI (default: a few short ones)",
+        "messages (and tools; the rest is not used) as in a request to OpenAI; they are asked in "
+        "turn, --calls times (default: a few short ones)",
     )
     probe.add_argument("--stream", action="store_true", help="stream instead of invoke")
     probe.add_argument(

@@ -78,6 +78,12 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
         cls, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any
     ) -> Self:
         """Derive the class for the inner model's, and make an instance of that."""
+        if inner_model is not None and (args or kwargs):
+            given = ", ".join(kwargs) or "a third argument"
+            raise TypeError(
+                f"{cls.__name__} takes a model and a policy, not {given}: "
+                f"write {cls.__name__}(model, RetryPolicy(...))"
+            )
         policy = DEFAULT_POLICY if policy is None else policy
         if not isinstance(policy, RetryPolicy):
             raise TypeError(

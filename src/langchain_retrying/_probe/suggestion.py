@@ -50,7 +50,14 @@ def suggest(seen: Seen) -> Suggestion:
         )
         return Suggestion(None, (reason,))
     arguments, reasons = [], []
-    if seen.not_recovered:
+    if seen.not_recovered and not seen.recovered:
+        arguments.append('on_exhausted="raise"')
+        reasons.append(
+            f"Retried calls that stayed empty: all {seen.not_recovered}. Asking the same model "
+            "again does not help: let it be seen as an error, for with_fallbacks, or put another model "
+            "among the remedies, FallbackModel(other)."
+        )
+    elif seen.not_recovered:
         arguments += ["max_retries=5", 'on_exhausted="raise"']
         reasons.append(
             f"Retried calls that stayed empty: {seen.not_recovered} of "
