@@ -54,8 +54,8 @@ def suggest(seen: Seen) -> Suggestion:
         arguments.append('on_exhausted="raise"')
         reasons.append(
             f"Retried calls that stayed empty: all {seen.not_recovered}. Asking the same model "
-            "again does not help: let it be seen as an error, for with_fallbacks, or put another model "
-            "among the remedies, FallbackModel(other)."
+            "again does not help: let it be seen as an error, for with_fallbacks, or put another "
+            "model among the remedies, FallbackModel(other)."
         )
     elif seen.not_recovered:
         arguments += ["max_retries=5", 'on_exhausted="raise"']
