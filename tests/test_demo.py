@@ -110,7 +110,7 @@ def test_a_model_that_is_always_blank_is_asked_three_times(all_blank):
         assert job.wrapped.requests - job.wrapped.model_calls == 2 * CALLS
         assert job.wrapped.answers_after == ()
     assert summary.retries.not_recovered == CALLS * len(JOBS)
-    assert summary.suggestion.policy == 'RetryPolicy(max_retries=5, on_exhausted="raise")'
+    assert summary.suggestion.policy == 'RetryPolicy(on_exhausted="raise")'
 
 
 def whole(model, prompt):
