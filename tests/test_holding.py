@@ -237,7 +237,7 @@ class Silent(ScriptedChatModel):
 @pytest.mark.parametrize("policy", [{}, {"hold_reasoning": False}], ids=["held", "live"])
 async def test_an_async_silence_ends_at_the_bound(policy):
     model = Silent([[" ", thought("a")], "Hello."])
-    policy = RetryPolicy(max_held_seconds=0.01, wait=None, **policy)
+    policy = RetryPolicy(max_held_seconds=0.3, wait=None, **policy)
     reply = await RetryingChatModel(model, policy).ainvoke("Hi", stream=True)
     assert "Hello." in str(reply.content)
     assert (model.closed, model.streams_open) == (1, 0)
@@ -260,7 +260,7 @@ class Late(ScriptedChatModel):
         number = 0
         async for chunk in super()._astream(*args, **kwargs):
             if number == 1:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.6)
             number += 1
             yield chunk
 
@@ -268,17 +268,17 @@ class Late(ScriptedChatModel):
 async def test_what_may_be_an_answer_at_the_bound_is_waited_for():
     """A `<` may yet become a tag; if nothing followed it would be text."""
     model = Late([["<", "div>Hello.", "</div>"], "never"])
-    policy = RetryPolicy(max_held_seconds=0.01)
+    policy = RetryPolicy(max_held_seconds=0.3)
     reply = await RetryingChatModel(model, policy).ainvoke("Hi", stream=True)
     assert reply.content == "<div>Hello.</div>"
 
 
 async def test_the_time_a_consumer_takes_for_live_reasoning_does_not_count():
     model = ScriptedChatModel([[thought("a"), thought("b"), said("Hello.")]])
-    policy = RetryPolicy(max_held_seconds=0.03, hold_reasoning=False)
+    policy = RetryPolicy(max_held_seconds=0.5, hold_reasoning=False)
     texts = []
     async for chunk in RetryingChatModel(model, policy).astream("Hi"):
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(0.3)
         texts += [block.get("text") for block in chunk.content if block]
     assert "Hello." in texts
     assert len(model.requests) == 1
