@@ -254,31 +254,32 @@ async def test_an_async_stream_that_is_in_time_is_as_without_the_bound():
 
 
 class Late(ScriptedChatModel):
-    """Takes its time before the second chunk of each stream."""
+    """Has its first chunk at once, and turns the loop before each of the others."""
 
     async def _astream(self, *args, **kwargs):
-        number = 0
-        async for chunk in super()._astream(*args, **kwargs):
-            if number == 1:
-                await asyncio.sleep(0.6)
-            number += 1
+        for number, chunk in enumerate(super()._stream(*args, **kwargs)):
+            for _ in range(5 * number):
+                await asyncio.sleep(0)
             yield chunk
 
 
-async def test_what_may_be_an_answer_at_the_bound_is_waited_for():
-    """A `<` may yet become a tag; if nothing followed it would be text."""
+async def test_what_may_be_an_answer_at_the_bound_is_waited_for(slept):
+    """A `<` may yet become a tag; if nothing followed it would be text.
+
+    The recorded clock stands still, so only the loop's timer, due at once, tells of the bound.
+    """
     model = Late([["<", "div>Hello.", "</div>"], "never"])
-    policy = RetryPolicy(max_held_seconds=0.3)
+    policy = RetryPolicy(max_held_seconds=1e-9)
     reply = await RetryingChatModel(model, policy).ainvoke("Hi", stream=True)
     assert reply.content == "<div>Hello.</div>"
 
 
-async def test_the_time_a_consumer_takes_for_live_reasoning_does_not_count():
+async def test_the_time_a_consumer_takes_for_live_reasoning_does_not_count(slept):
     model = ScriptedChatModel([[thought("a"), thought("b"), said("Hello.")]])
-    policy = RetryPolicy(max_held_seconds=0.5, hold_reasoning=False)
+    policy = RetryPolicy(max_held_seconds=60, hold_reasoning=False)
     texts = []
     async for chunk in RetryingChatModel(model, policy).astream("Hi"):
-        await asyncio.sleep(0.3)
+        slept.advance(100)
         texts += [block.get("text") for block in chunk.content if block]
     assert "Hello." in texts
     assert len(model.requests) == 1
