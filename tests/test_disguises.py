@@ -12,7 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from conftest import ask
 from langchain_retrying import RetryingChatModel
-from langchain_retrying.disguises import is_disguised_blank, is_refusal
+from langchain_retrying.disguises import verdict_on
+from langchain_retrying.refusals import is_refusal
+from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
 from wire.server import _GOOD, WireServer, encode, good
 
@@ -21,6 +23,10 @@ from wire.server import _GOOD, WireServer, encode, good
 def server():
     with WireServer() as server:
         yield server
+
+
+def is_blank_in_disguise(error: Exception, **kwargs: Any) -> bool:
+    return verdict_on(error, ScriptedChatModel(), **kwargs) is not None
 
 
 def without(mode: str, change: Any) -> Any:
@@ -182,7 +188,7 @@ TORN = ("langchain_aws.chat_models.bedrock_converse", "_stream", "Incomplete Bed
 def test_a_disguise_is_known_by_who_raised_what(module, function, error, without_chunks):
     def is_blank(module, function, error):
         raised = raised_in(module, function, error.with_traceback(None))
-        return is_disguised_blank(raised, without_chunks=without_chunks)
+        return is_blank_in_disguise(raised, without_chunks=without_chunks)
 
     assert is_blank(module, function, error)
     assert not is_blank("another_package", function, error)
@@ -197,9 +203,9 @@ def test_a_disguise_is_known_by_who_raised_what(module, function, error, without
 def test_a_torn_stream_is_a_blank_only_if_no_chunk_has_come():
     *where, text = TORN
     error = raised_in(*where, ConnectionError(f"{text} stream"))
-    assert is_disguised_blank(error)
-    assert is_disguised_blank(error, without_chunks=True)
-    assert not is_disguised_blank(error, without_chunks=False)
+    assert is_blank_in_disguise(error)
+    assert is_blank_in_disguise(error, without_chunks=True)
+    assert not is_blank_in_disguise(error, without_chunks=False)
 
 
 def test_frames_of_comprehensions_and_of_the_json_module_raise_for_their_callers():
@@ -218,14 +224,14 @@ def test_frames_of_comprehensions_and_of_the_json_module_raise_for_their_callers
         (("another_package", "f"), False),
     ):
         error = json.JSONDecodeError("Expecting value", "", 0)
-        assert is_disguised_blank(through(*where, error)) is blank
+        assert is_blank_in_disguise(through(*where, error)) is blank
 
 
 def test_an_exception_raised_nowhere_is_no_blank():
-    assert not is_disguised_blank(ValueError(NO_CHUNKS))
+    assert not is_blank_in_disguise(ValueError(NO_CHUNKS))
     nameless = raised_in(None, "stream", ValueError(NO_CHUNKS))
-    assert not is_disguised_blank(nameless)
-    assert not is_disguised_blank(json.JSONDecodeError("Expecting value", "", 0))
+    assert not is_blank_in_disguise(nameless)
+    assert not is_blank_in_disguise(json.JSONDecodeError("Expecting value", "", 0))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ LAYERS = [
     "calls",
     "opening",
     "attempts callbacks",
-    "policy disguises output_budget",
+    "policy disguises refusals output_budget",
     "_checks",
     "proper_end",
     "remedies bounds _fingerprint",

@@ -211,7 +211,7 @@ def measured(case, model, server):
     reply = encode(case["api"], case["mode"], case["body"], case.get("content_type"))
     server.play(reply, good(case["api"], case["mode"]))
     bound_model = bound(case["client"], model).bind(**case["client"].get("call_kwargs", {}))
-    run = Run("case", "", (invoke if case["mode"] == "invoke" else stream)(bound_model))
+    run = Run("case", "", model, (invoke if case["mode"] == "invoke" else stream)(bound_model))
     with suppress(RunFailedError):
         asyncio.run(ask_all(iter([(run, Prompt("Hi"))]), Limits(), lambda: None))
     (turn,) = run.turns

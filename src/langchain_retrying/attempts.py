@@ -17,12 +17,13 @@ from tenacity import DoSleep, RetryCallState, Retrying, retry_always
 
 from langchain_retrying import waiting
 from langchain_retrying._compat import add_note
-from langchain_retrying.disguises import is_disguised_blank, is_refusal
+from langchain_retrying.disguises import verdict_on
 from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.proper_end import follows_terminal_tool
+from langchain_retrying.refusals import is_refusal
 from langchain_retrying.remedies import Request, next_request, next_step
-from langchain_retrying.reply import NOTHING, ReplyKind, Verdict
+from langchain_retrying.reply import ReplyKind, Verdict
 from langchain_retrying.tool_choice import forced_tools
 
 logger = logging.getLogger("langchain_retrying")
@@ -134,8 +135,9 @@ class Attempts:
             without_chunks: Whether nothing of the reply had come before it.
 
         """
-        if is_disguised_blank(error, without_chunks=without_chunks):
-            self.reject(NOTHING, AIMessage(content=""))
+        verdict = verdict_on(error, self.model, without_chunks=without_chunks)
+        if verdict is not None:
+            self.reject(verdict, AIMessage(content=""))
             return True
         now = waiting.monotonic()
         if self.messages is not self._original[0] and is_refusal(error):

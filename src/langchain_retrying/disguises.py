@@ -10,7 +10,10 @@ import json
 import re
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from langchain_retrying.reply import NOTHING, Verdict
 
 
 @dataclass(frozen=True)
@@ -84,47 +87,34 @@ _DISGUISES = (
 )
 
 
-_INVALID_REQUEST = (400, 422)
 _HTTP_READERS = ("httpx", "httpx2", "google", "ollama")
 """Packages that parse a response's body as JSON."""
 
 
-def is_disguised_blank(error: Exception, *, without_chunks: bool = True) -> bool:
-    """Whether an exception of the inner model tells of a reply that was empty.
+def verdict_on(
+    error: Exception, model: BaseChatModel, *, without_chunks: bool = True
+) -> Verdict | None:
+    """The verdict on the reply that an exception tells of; None: it is an error.
 
     Args:
         error: As caught, with its traceback.
+        model: The model that was asked.
         without_chunks: Whether no chunk had come before it.
 
     """
     package, function = _raised_in(error.__traceback__)
     if isinstance(error, json.JSONDecodeError):
         # A body of nothing, or of keep-alive newlines.
-        return package in _HTTP_READERS and not error.doc.strip()
-    return any(
-        isinstance(error, disguise.types)
-        and (package, function) in disguise.raised_in
-        and disguise.text.match(str(error)) is not None
-        and (without_chunks or not disguise.only_without_chunks)
-        for disguise in _DISGUISES
-    )
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether an exception of the inner model says that the provider found the request invalid."""
-    cause: Any = error
-    while cause is not None:  # langchain-google-genai raises its own error from the client's
-        response = getattr(cause, "response", None)
-        if isinstance(response, dict):  # botocore's
-            response = response.get("ResponseMetadata") or {}
-            code = response.get("HTTPStatusCode")
-        else:
-            code = getattr(response, "status_code", None)
-        codes = (code, getattr(cause, "status_code", None), getattr(cause, "code", None))
-        if any(code in _INVALID_REQUEST for code in codes if isinstance(code, int)):
-            return True
-        cause = cause.__cause__
-    return False
+        is_blank = package in _HTTP_READERS and not error.doc.strip()
+    else:
+        is_blank = any(
+            isinstance(error, disguise.types)
+            and (package, function) in disguise.raised_in
+            and disguise.text.match(str(error)) is not None
+            and (without_chunks or not disguise.only_without_chunks)
+            for disguise in _DISGUISES
+        )
+    return NOTHING if is_blank else None
 
 
 def _raised_in(traceback: TracebackType | None) -> tuple[str, str]:

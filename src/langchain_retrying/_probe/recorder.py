@@ -13,9 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import LLMResult
 
-from langchain_retrying.disguises import is_disguised_blank
+from langchain_retrying.disguises import verdict_on
 from langchain_retrying.reply import NOTHING, ReplyJudge, ReplyKind, Verdict, examine
 
 
@@ -125,10 +126,14 @@ class Recorder(BaseCallbackHandler):
         call.reported_tokens = usage is not None
         _account(call, retries, usage or {})
 
-    def raised(self, error: Exception) -> None:
+    def raised(self, error: Exception, model: BaseChatModel) -> None:
         """Take what the turn raised, which may be a blank in disguise: a stream without chunks."""
         call = self.calls[-1] if self.calls else None
-        if call and not call.verdict and is_disguised_blank(error, without_chunks=not call.chunks):
+        if (
+            call
+            and not call.verdict
+            and verdict_on(error, model, without_chunks=not call.chunks) is not None
+        ):
             call.take_nothing()
         elif self.kind in (None, ReplyKind.ANSWER):  # after a blank it is what became of that
             self.error = error

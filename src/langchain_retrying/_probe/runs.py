@@ -52,6 +52,7 @@ class Run:
     job: str
     side: str
     """`bare` or `wrapped`."""
+    model: BaseChatModel
     ask: Ask
     max_requests: int = 1
     """That one turn may take; agents' turns, which are not capped, take more."""
@@ -62,7 +63,10 @@ class Run:
 def both_sides(name: str, job: Job, bare: BaseChatModel, wrapped: RetryingChatModel) -> list[Run]:
     """The runs of a job: of the bare and of the wrapped model."""
     most = wrapped.retry_policy.max_retries + 1
-    return [Run(name, "bare", job(bare)), Run(name, "wrapped", job(wrapped), most)]
+    return [
+        Run(name, "bare", bare, job(bare)),
+        Run(name, "wrapped", wrapped, job(wrapped), most),
+    ]
 
 
 @dataclass
@@ -144,7 +148,7 @@ async def ask_all(
             try:
                 await run.ask(prompt, {"callbacks": [turn]})
             except Exception as error:
-                turn.raised(error)
+                turn.raised(error, run.model)
             if turn.error is None:
                 replied = True
             else:
