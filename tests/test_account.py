@@ -46,11 +46,13 @@ def test_the_accepted_message_has_its_own_usage_and_that_of_the_rejected_beside_
     reply = ask(way, RetryingChatModel(ScriptedChatModel(SCRIPT), RetryPolicy(wait=None)))
     assert reply.usage_metadata == usage(30, 2)
     account = reply.response_metadata["empty_retry"]
-    assert [(one["input_tokens"], one["output_tokens"]) for one in account["rejected"]] == [
+    assert [
+        (one["rejected_input_tokens"], one["rejected_output_tokens"]) for one in account["rejected"]
+    ] == [
         (10, 4),
         (20, 1),
     ]
-    assert (account["input_tokens"], account["output_tokens"]) == (30, 5)
+    assert (account["rejected_input_tokens"], account["rejected_output_tokens"]) == (30, 5)
 
 
 def test_handlers_count_tokens_as_with_the_bare_model(way):
@@ -196,7 +198,11 @@ def test_the_account_of_a_wrapper_within_is_kept(way):
     remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
     model = RetryingChatModel(ScriptedChatModel([blank]), RetryPolicy(remedies=remedies))
     account = ask(way, model).response_metadata["empty_retry"]
-    assert (account["attempts"], len(account["rejected"]), account["input_tokens"]) == (4, 3, 30)
+    assert (account["attempts"], len(account["rejected"]), account["rejected_input_tokens"]) == (
+        4,
+        3,
+        30,
+    )
 
     within = RetryingChatModel(ScriptedChatModel([blank] * 3), RetryPolicy(wait=None))
     policy = RetryPolicy(
@@ -212,7 +218,7 @@ def test_the_account_of_a_wrapper_within_is_kept(way):
     account = ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy)).response_metadata[
         "empty_retry"
     ]
-    assert (account["attempts"], account["input_tokens"]) == (2, 40)
+    assert (account["attempts"], account["rejected_input_tokens"]) == (2, 40)
 
 
 @pytest.mark.parametrize("odd", [{"input_tokens": None, "output_tokens": "2"}, ["a"]], ids=str)
@@ -224,4 +230,4 @@ def test_usage_of_an_odd_shape_counts_nothing(odd):
             return result
 
     reply = RetryingChatModel(Odd(["", ""]), RetryPolicy(max_retries=1)).invoke("Hi")
-    assert reply.response_metadata["empty_retry"]["input_tokens"] == 0
+    assert reply.response_metadata["empty_retry"]["rejected_input_tokens"] == 0

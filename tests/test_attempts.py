@@ -25,8 +25,8 @@ REJECTED = {
     "kind": "blank",
     "finish_reason": None,
     "elapsed_seconds": 0.0,
-    "input_tokens": 0,
-    "output_tokens": 0,
+    "rejected_input_tokens": 0,
+    "rejected_output_tokens": 0,
     "saw_reasoning": False,
     "saw_text": False,
 }
@@ -57,7 +57,7 @@ def blank(**metadata: Any) -> AIMessage:
 
 
 def account(*, attempts: int, rejected: int, **more: Any) -> dict[str, Any]:
-    tokens = {"input_tokens": 0, "output_tokens": 0}
+    tokens = {"rejected_input_tokens": 0, "rejected_output_tokens": 0}
     return {"attempts": attempts, "rejected": [REJECTED] * rejected, **tokens, **more}
 
 
@@ -84,8 +84,8 @@ def test_a_rejected_reply_is_accounted_for(slept):
         "kind": "blank",
         "finish_reason": "x" * 64,
         "elapsed_seconds": 3,
-        "input_tokens": 7,
-        "output_tokens": 3,
+        "rejected_input_tokens": 7,
+        "rejected_output_tokens": 3,
         "saw_reasoning": True,
         "saw_text": False,
     }
@@ -112,7 +112,8 @@ def test_the_next_attempt_sends_the_original_request_and_a_nudge():
     for _ in range(2):
         call.ended(result(""))
         call.begin_attempt()
-        assert call.messages[:-1] == PROMPT
+        (asked,) = call.messages
+        assert asked.content.startswith("Hi\n\n")
         assert call.kwargs == {"a": 1}
     assert call.messages is not PROMPT
 
@@ -214,11 +215,17 @@ def test_a_blank_in_disguise_is_a_reply_that_did_not_come(slept):
     assert call.error.last_message == AIMessage("")
     assert call.ended(None) is None
     call.begin_attempt()
-    assert call.messages[:-1] == PROMPT
-    assert call.catches(disguised()) is True  # taken, though none follows
-    out = call.ended(None)
-    told = account(attempts=2, rejected=2)
-    assert out == result(blank(empty_retry=told))
+    assert call.messages[0].content.startswith("Hi\n\n")
+    last = disguised()
+    assert call.catches(last) is True  # taken, though none follows
+    with pytest.raises(ValueError, match="No generations found in stream") as caught:
+        call.ended(None)
+    assert caught.value is last
+    (note,) = last.__notes__
+    assert note == (
+        "Raised in attempt 2 of a call to ScriptedChatModel; "
+        "empty replies rejected before: 1 (blank)."
+    )
 
 
 def test_a_torn_stream_is_a_blank_only_if_nothing_of_it_has_come():
@@ -427,9 +434,15 @@ def test_an_exhausted_reply_goes_out_as_it_came(slept):
     ]
 
 
-def test_no_candidate_is_made_an_empty_message():
-    out = whole(0).ended(result(llm_output={"b": 2}))
-    assert out == result("", llm_output={"b": 2})
+def test_no_candidate_goes_out_as_it_came(slept):
+    given = result(llm_output={"b": 2})
+    assert whole(0).ended(given) is given
+    call = whole(1)
+    call.ended(given)
+    call.begin_attempt()
+    assert call.ended(given) is given
+    accepted = whole(accept=lambda messages, reply: True).ended(given)
+    assert accepted == result("", llm_output={"b": 2})
 
 
 @pytest.mark.parametrize(
@@ -506,8 +519,7 @@ def test_an_exhausted_stream_goes_out_as_it_came(slept):
     first, second = call.ended()
     assert first.message.response_metadata == {"empty_retry": account(attempts=2, rejected=2)}
     assert (second.message.content, second.message.response_metadata) == (" ", {})
-    (empty,) = streamed(0).ended()
-    assert (empty.message.content, empty.message.response_metadata) == ("", {})
+    assert list(streamed(0).ended()) == []
 
 
 def test_an_exception_that_was_caught_ends_the_attempt_without_a_verdict():

@@ -26,7 +26,7 @@ class Blanking:
         self.lock = threading.Lock()
 
     def __call__(self, messages):
-        prompt = messages[0].content
+        prompt, _, _nudge = messages[0].content.partition("\n\n")
         with self.lock:
             self.asked[prompt] += 1
             return "" if self.asked[prompt] <= self.blanks[prompt] else f"re: {prompt}"

@@ -811,7 +811,10 @@ def test_keys_are_the_same_in_every_process():
 def test_every_attempt_has_a_message_list_of_its_own():
     model = wrapped(*BLANKS_THEN, cls=Editing)
     assert model.invoke([("human", "Hi")]).content == "Hello."
-    assert [len(request.messages) for request in model.requests] == [1, 2, 2]
+    first, *retries = (request.messages for request in model.requests)
+    assert [message.content for message in first] == ["Hi"]
+    assert [len(messages) for messages in retries] == [1, 1]
+    assert all(messages[0].content.startswith("Hi\n\n") for messages in retries)
 
 
 @pytest.mark.parametrize("where", ["generation_info", "llm_output"])
@@ -965,8 +968,8 @@ def blank_once_for_each() -> Any:
     """A script that tells calls apart by what they ask."""
 
     def reply(messages: list[Any]) -> Any:
-        asked, *nudges = [message.content for message in messages]
-        return f"answer to {asked}" if nudges else ""
+        asked, _, nudge = messages[0].content.partition("\n\n")
+        return f"answer to {asked}" if nudge else ""
 
     return reply
 

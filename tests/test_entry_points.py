@@ -49,14 +49,14 @@ def test_a_blank_is_retried_and_the_answer_tells_of_it(way):
             {
                 "kind": "blank",
                 "finish_reason": "stop",
-                "input_tokens": 7,
-                "output_tokens": 3,
+                "rejected_input_tokens": 7,
+                "rejected_output_tokens": 3,
                 "saw_reasoning": False,
                 "saw_text": False,
             }
         ],
-        "input_tokens": 7,
-        "output_tokens": 3,
+        "rejected_input_tokens": 7,
+        "rejected_output_tokens": 3,
     }
 
 
@@ -160,11 +160,18 @@ def test_nothing_at_all_is_a_blank(way):
     assert len(model.requests) == 2
 
 
-def test_nothing_at_all_to_the_end_is_an_empty_message(way):
-    reply = ask(way, RetryingChatModel(ScriptedChatModel([[], []]), RetryPolicy(max_retries=1)))
-    assert isinstance(reply, AIMessage)
-    assert reply.content == ""
-    assert reply.response_metadata["empty_retry"]["attempts"] == 2
+def test_nothing_at_all_to_the_end_is_what_the_bare_model_makes_of_it(way):
+    def made_of(model):
+        with pytest.raises((ValueError, IndexError)) as caught:
+            ask(way, model)
+        return caught.value
+
+    bare = made_of(ScriptedChatModel([[]]))
+    for retries in (0, 1):
+        model = ScriptedChatModel([[]] * 2)
+        raised = made_of(RetryingChatModel(model, RetryPolicy(max_retries=retries)))
+        assert (type(raised), str(raised)) == (type(bare), str(bare))
+        assert len(model.requests) == retries + 1
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
@@ -359,7 +366,11 @@ def test_the_callers_messages_are_what_they_were(way):
     ask(way, RetryingChatModel(model), prompt)
     assert [id(message) for message in prompt] == [id(message) for message in before]
     assert prompt == copies
-    assert [request.messages[:3] for request in model.requests] == [copies] * 3
+    first, *retries = (request.messages for request in model.requests)
+    assert first == copies
+    for messages in retries:
+        assert messages[:2] == copies[:2]
+        assert messages[2].content.startswith("Well\n\n")
 
 
 def test_one_warning_for_each_retry_and_for_the_end(way, caplog):

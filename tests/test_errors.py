@@ -37,7 +37,7 @@ def test_the_text_shows_kind_reasons_attempts_time_tokens_and_a_hint(slept):
     )
     assert str(raised(replies=[reply])) == (
         "Empty completion (truncated) from ScriptedChatModel: 1 attempt(s), "
-        "finish reasons: length; 0.00 s, 7 input and 512 output tokens. "
+        "finish reasons: length; 0.00 s, 7 input and 512 output tokens. Ended by: not_retried. "
         "Hint: raise the output token budget (RaiseOutputBudget) or lower the reasoning effort."
     )
 
@@ -80,6 +80,7 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "model": "chat model",
         "expected_tools": (),
         "untried_remedies": 0,
+        "bound": None,
     }
     assert str(error) == (
         "Empty completion (blank) from chat model: 2 attempt(s), finish reasons: tool_use, none; "
@@ -90,8 +91,8 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "kind": "malformed",
         "finish_reason": "tool_use",
         "elapsed_seconds": 1.0,
-        "input_tokens": 7,
-        "output_tokens": 3,
+        "rejected_input_tokens": 7,
+        "rejected_output_tokens": 3,
         "saw_reasoning": False,
         "saw_text": False,
     }

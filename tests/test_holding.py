@@ -102,7 +102,7 @@ def test_a_retry_leaves_the_reasoning_of_the_rejected_attempt_and_nothing_else(s
     assert reply.usage_metadata == usage(5)
     assert reply.response_metadata["stop_reason"] == "stop"
     (attempt,) = reply.response_metadata["empty_retry"]["rejected"]
-    assert attempt["input_tokens"] == 8
+    assert attempt["rejected_input_tokens"] == 8
 
 
 @pytest.mark.parametrize(

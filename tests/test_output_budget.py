@@ -83,7 +83,10 @@ class Budgeted(ScriptedChatModel):
         ),
         # From what was used, if that is more, or nothing else is known.
         (RaiseOutputBudget(), {"max_tokens": 100, "used": 130}, {"max_tokens": 260}),
-        (RaiseOutputBudget(), {"used": 130}, {"max_tokens": 260}),
+        (RaiseOutputBudget(), {"used": 1300}, {"max_tokens": 2600}),
+        # A handful of reported tokens is no budget.
+        (RaiseOutputBudget(), {"used": 5}, {"max_tokens": 1024}),
+        (RaiseOutputBudget(ceiling=150), {"used": 5}, {"max_tokens": 150}),
         # Up to the ceiling, and then no more.
         (RaiseOutputBudget(ceiling=150), {"max_tokens": 100}, {"max_tokens": 150}),
         (RaiseOutputBudget(ceiling=150), {"max_tokens": 100, "sent": {"max_tokens": 150}}, None),
@@ -109,7 +112,7 @@ def test_the_budget_and_its_name_may_be_the_models():
     assert raised(RaiseOutputBudget("max_output_tokens"), model=Budgeted(max_output_tokens=8)) == {
         "max_output_tokens": 16
     }
-    assert raised(RaiseOutputBudget(), used=8, model=Budgeted()) == {"max_output_tokens": 16}
+    assert raised(RaiseOutputBudget(), used=800, model=Budgeted()) == {"max_output_tokens": 1600}
 
 
 def test_the_ceiling_may_be_the_profiles():

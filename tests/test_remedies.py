@@ -32,16 +32,22 @@ def sent(way, *replies, remedies, max_retries=4, **kwargs):
     return model.requests
 
 
+def ends(requests):
+    """What the last message of each request says."""
+    return [request.messages[-1].content for request in requests]
+
+
 def test_retry_k_uses_rung_k_and_the_last_one_repeats(way):
     ladder = [Nudge("One."), Nudge("Two."), WithParams(temperature=1.0)]
     # Each blank differs from the one before.
     blanks = [AIMessage("", response_metadata={"finish_reason": reason}) for reason in "abcd"]
     first, *retries = sent(way, *blanks, "Hello.", remedies={ReplyKind.BLANK: ladder})
-    assert [request.messages[len(PROMPT) :] for request in retries] == [
-        [HumanMessage("One.")],
-        [HumanMessage("Two.")],
-        [],
-        [],
+    assert [request.messages[:-1] for request in retries] == [PROMPT[:-1]] * 4
+    assert [request.messages[-1].content for request in retries] == [
+        "Hi\n\nOne.",
+        "Hi\n\nTwo.",
+        "Hi",
+        "Hi",
     ]
     assert [request.kwargs for request in (first, *retries)] == [
         *[{}] * 3,
@@ -54,7 +60,7 @@ def test_a_rung_may_hold_several_remedies(way):
     _, second = sent(
         way, "", "Hello.", remedies={ReplyKind.BLANK: [rung]}, temperature=0.0, tool_choice="auto"
     )
-    assert second.messages == [*PROMPT, HumanMessage("Go on.")]
+    assert second.messages == [*PROMPT[:-1], HumanMessage("Hi\n\nGo on.")]
     assert second.kwargs == {"temperature": 1.0, "top_p": 0.5, "tool_choice": "auto"}
 
 
@@ -73,7 +79,7 @@ def test_the_ladder_is_that_of_the_last_reply(way):
         ReplyKind.TRUNCATED: [WithParams(max_tokens=1), WithParams(max_tokens=2)],
     }
     _, second, third = sent(way, "", CUT, "Hello.", remedies=ladders)
-    assert second.messages[-1].content == "Blank."
+    assert second.messages[-1].content == "Hi\n\nBlank."
     assert (third.messages, third.kwargs) == (PROMPT, {"max_tokens": 2})
 
 
@@ -81,15 +87,15 @@ def test_the_same_blank_twice_skips_rungs_that_would_change_nothing(way):
     """Where the blanks differ, they are climbed one by one."""
     ladder = {ReplyKind.BLANK: [repeat, repeat, repeat, Nudge("Go on.")]}
     same = sent(way, "", "", "Hello.", remedies=ladder)
-    assert [len(request.messages) for request in same] == [2, 2, 3]
+    assert ends(same) == ["Hi", "Hi", "Hi\n\nGo on."]
     other = AIMessage("", response_metadata={"finish_reason": "other"})
     differing = sent(way, "", other, "Hello.", remedies=ladder)
-    assert [len(request.messages) for request in differing] == [2, 2, 2]
+    assert ends(differing) == ["Hi", "Hi", "Hi"]
     with_output = AIMessage(
         "", usage_metadata={"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     )
     by_chance = sent(way, with_output, with_output, "Hello.", remedies=ladder)
-    assert [len(request.messages) for request in by_chance] == [2, 2, 2]
+    assert ends(by_chance) == ["Hi", "Hi", "Hi"]
 
 
 def test_the_rung_climbed_to_is_not_taken_twice(way):
@@ -140,7 +146,7 @@ def test_a_remedy_that_has_nothing_to_try_ends_the_call(way, caplog):
 def test_of_several_one_that_has_nothing_to_try_is_left_out(way):
     for rung in ((nothing_to_try, Nudge("Go on.")), (Nudge("Go on."), nothing_to_try)):
         _, second = sent(way, "", "Hello.", remedies={ReplyKind.BLANK: [rung]})
-        assert second.messages[-1].content == "Go on."
+        assert second.messages[-1].content == "Hi\n\nGo on."
     both = (nothing_to_try, nothing_to_try)
     assert len(sent(way, "", "never", remedies={ReplyKind.BLANK: [both]})) == 1
 
@@ -212,14 +218,15 @@ def test_where_no_user_may_speak_after_a_tool_the_tools_result_says_it(way, resu
 
 
 def test_elsewhere_the_user_says_it(way):
-    for prompt, model in (
-        (PROMPT, MistralLike(["", "Hello."])),
-        ([ToolMessage("42", tool_call_id="call-1")], ScriptedChatModel(["", "Hello."])),
+    called = [HumanMessage("Hi"), ToolMessage("42", tool_call_id="call-1")]
+    for prompt, model, end in (
+        (PROMPT, MistralLike(["", "Hello."]), [HumanMessage("Hi\n\nGo on.")]),
+        (called, ScriptedChatModel(["", "Hello."]), [called[-1], HumanMessage("Go on.")]),
     ):
         ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), prompt)
-        assert model.requests[1].messages == [*prompt, HumanMessage("Go on.")]
+        assert model.requests[1].messages == [*prompt[:-1], *end]
 
 
 def test_a_cut_off_reply_is_asked_to_be_brief(way):
     _, second = sent(way, CUT, "Hello.", remedies={ReplyKind.TRUNCATED: [Nudge()]})
-    assert second.messages[-1].content.startswith("Your last reply was cut off before it said")
+    assert second.messages[-1].content.startswith("Hi\n\nYour last reply was cut off")

@@ -168,7 +168,7 @@ def test_reasoning_that_eats_the_whole_output_budget(way):
         assert budgets == [50, 100]
         # The accepted attempt's own usage; that of the rejected one beside it.
         assert reply.usage_metadata["output_tokens"] == 92
-        assert reply.response_metadata["empty_retry"]["output_tokens"] == 50
+        assert reply.response_metadata["empty_retry"]["rejected_output_tokens"] == 50
 
 
 # 3. Structured output that never comes

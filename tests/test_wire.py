@@ -111,22 +111,22 @@ def told(request: dict[str, Any]) -> list[tuple[str, str]]:
 def test_a_retry_sends_the_original_messages_and_one_nudge(server, api, way, blanks):
     script(server, api, way, blanks)
     model = build({"class": APIS[api]}, server.url)
-    reply = ask(way, RetryingChatModel(model, RetryPolicy(wait=None)), PROMPT)
+    reply = ask(way, RetryingChatModel(model, RetryPolicy(wait=None, nudge="Go on.")), PROMPT)
     assert reply.content in ("Recovered.", [{"type": "text", "text": "Recovered.", "index": 0}])
     first, *retries = map(told, server.requests)
     assert first == [("system", "Be brief."), ("user", "Hi")]
     assert len(retries) == blanks
     for retry in retries:
-        assert retry[:-1] == first
-        role, nudge = retry[-1]
+        assert retry[:-1] == first[:-1]
+        role, asked = retry[-1]
         assert role == "user"
-        assert nudge.startswith("Your last reply was empty.")
+        assert asked == "Hi\n\nGo on."
     account = reply.response_metadata["empty_retry"]
     assert account["attempts"] == blanks + 1
     script(server, api, way, 1)
     usage = ask(way, model, PROMPT).usage_metadata  # as the integration counts it
-    assert account["output_tokens"] == usage["output_tokens"] * blanks > 0
-    assert account["input_tokens"] == usage["input_tokens"] * blanks > 0
+    assert account["rejected_output_tokens"] == usage["output_tokens"] * blanks > 0
+    assert account["rejected_input_tokens"] == usage["input_tokens"] * blanks > 0
 
 
 def test_bare_the_reply_is_empty(server, api, way):

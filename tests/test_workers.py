@@ -79,7 +79,7 @@ def work_on(url):
 def test_a_model_built_by_a_function_that_is_shipped(workers, server):
     pickled = cloudpickle.dumps(work_on(server.url))
     assert workers.submit(worker_model.call, pickled).result() == (True, "Reply 1.1 is seen.")
-    assert [served.messages for served in server.served["1"]] == [1, 2]
+    assert [served.nudged for served in server.served["1"]] == [False, True]
 
 
 def wrapper_to_ship():

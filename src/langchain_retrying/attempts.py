@@ -7,18 +7,21 @@ first attempt has been rejected, so a call that is answered at once costs none.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from tenacity import DoSleep, RetryCallState, Retrying, retry_always
+from tenacity import DoSleep, Retrying, retry_always
 
 from langchain_retrying import waiting
 from langchain_retrying._compat import add_note
+from langchain_retrying.bounds import CallState, stops
 from langchain_retrying.disguises import verdict_on
-from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
+from langchain_retrying.errors import Bound, EmptyCompletionError, RejectedAttempt, printable
 from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.proper_end import follows_terminal_tool
 from langchain_retrying.refusals import is_refusal
@@ -49,21 +52,27 @@ class Attempts:
     error: EmptyCompletionError | None = None
     """The account of the attempts rejected so far."""
     last_reply: AIMessage | None = None
-    """The last empty reply."""
-    nudge_refused = False
-    """Whether the provider has refused a request for the message that was added to it."""
+    """The last empty reply; without content if none came at all."""
+    nothing_came = False
+    """Whether the last attempt ended well and brought no reply at all."""
+    raised: Exception | None = None
+    """What the last attempt raised instead of an empty reply."""
     is_over = False
     """Whether the last attempt brought no answer and none follows."""
     is_accepted = False
     """Whether that is as it should be."""
-    retry_state: RetryCallState | None = None
+    retry_state: CallState | None = None
     """tenacity's view of the call, for `on_retry`; None before the first rejection."""
     seconds = 0.0
     """How long to wait before the next attempt."""
     step = -1
     """Of the ladder of remedies, that the next attempt takes; -1: none."""
+    request: Request | None = None
+    """What the attempt under way sends; None: what the caller gave."""
     next_request: Request
     """What the next attempt sends; set when one is to be made."""
+    base: Request | None = None
+    """What the ladders start from: what the caller gave, and what is kept of later requests."""
 
     def __init__(
         self,
@@ -90,19 +99,43 @@ class Attempts:
         """Start another attempt: its clock, its gate, and what it sends."""
         assert self.retry_state is not None  # another attempt follows a decision
         self.retry_state.prepare_for_next_attempt()
+        self.retry_state.tokens_from.clear()  # they are spent now
         self._attempt_began = waiting.monotonic()
-        request = self.next_request
+        request = self.request = self.next_request
         self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
         self.asks_another = request.model is not self._original[2]
         self.gate = self._new_gate()
 
-    def reject(self, verdict: Verdict, message: AIMessage) -> bool:
-        """Take an empty reply; True: another attempt is made, False: the call is over."""
-        self.last_reply = message
+    def reject(
+        self, verdict: Verdict, message: AIMessage | None, raised: Exception | None = None
+    ) -> bool:
+        """Take an empty reply.
+
+        Args:
+            verdict: On the reply.
+            message: The reply; None: none came.
+            raised: The exception that came in its place.
+
+        Returns:
+            Whether another attempt is made; False: the call is over.
+
+        """
+        self.nothing_came = message is None and raised is None
+        self.raised = raised
+        message = self.last_reply = AIMessage(content="") if message is None else message
         # A wrapper in this one's place has its own account, which holds that of the last reply.
-        spent = message.response_metadata.get("empty_retry") or message.usage_metadata
+        account = message.response_metadata.get("empty_retry")
+        spent = (
+            {
+                "input_tokens": account["rejected_input_tokens"],
+                "output_tokens": account["rejected_output_tokens"],
+            }
+            if account
+            else message.usage_metadata
+        )
         if self._is_proper_end(verdict, message):
             self.is_over = self.is_accepted = True
+            self.nothing_came, self.raised = False, None  # nothing is what was wanted
             return False
         now = waiting.monotonic()
         self.rejected += (
@@ -117,12 +150,20 @@ class Attempts:
             ),
         )
         self.error = self._account_as_error(now)
+        self.base = self._base_after_a_reply()
         ladder = self.policy.ladders.get(verdict.kind)
         if ladder is not None:
             self.step = next_step(ladder, self.step, self.error)
-        reason = self.error.finish_reasons[-1] or "none"
+        reason = printable(self.error.finish_reasons[-1] or "none")
         self._decide(self.error, now, f"{verdict.kind.value} reply, finish reason {reason}")
         return not self.is_over
+
+    def _base_after_a_reply(self) -> Request:
+        base = self.base or Request(*self._original)
+        sent = self.request or base
+        if sent.kept is not None:
+            base = sent.kept(base)
+        return replace(base, last=replace(sent, last=None))
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception of the inner model; False: it is to be raised.
@@ -137,17 +178,18 @@ class Attempts:
         """
         verdict = verdict_on(error, self.model, without_chunks=without_chunks)
         if verdict is not None:
-            self.reject(verdict, AIMessage(content=""))
+            self.reject(verdict, None, raised=error)
             return True
         now = waiting.monotonic()
-        if self.messages is not self._original[0] and is_refusal(error):
+        if self.request and self.request.is_nudged and is_refusal(error):
             # Some reject a user's turn after a tool's. Once more without, within the same bounds;
             # where they are reached, the call ends as it would have without the nudge.
-            self.nudge_refused = True
+            assert self.base is not None  # a reply was rejected
+            self.base = replace(self.base, nudge_refused=True)
             self.error = self._account_as_error(now)
             self._decide(error, now, "Nudge refused")
             return True
-        if self.policy.retry is not None and self._goes_on(error, now):
+        if self.policy.retry is not None and not self._ends(error, now, self._same_request):
             self._log_retry(type(error).__name__)
             return True
         self.explain(error)
@@ -155,12 +197,13 @@ class Attempts:
 
     def explain(self, error: Exception) -> None:
         """Note on an exception which attempt it broke, if others were rejected before."""
-        if self.rejected:
-            kinds = ", ".join(attempt.kind.value for attempt in self.rejected)
+        before = self.rejected[:-1] if error is self.raised else self.rejected
+        if before:
+            kinds = ", ".join(attempt.kind.value for attempt in before)
             add_note(
                 error,
                 f"Raised in attempt {self.attempt_number} of a call to {self.model_name}; "
-                f"empty replies rejected before: {len(self.rejected)} ({kinds}).",
+                f"empty replies rejected before: {len(before)} ({kinds}).",
             )
 
     def is_called_off(self) -> bool:
@@ -176,25 +219,38 @@ class Attempts:
         is_late = deadline is not None and now - self._began >= deadline
         if not (is_late or (event is not None and event.is_set())):
             return False
+        assert self.retry_state is not None  # another attempt follows a decision
         self.is_over = True
-        self._give_back()
+        self.retry_state.give_back()
         if not self.rejected:
-            assert self.retry_state is not None
             assert self.retry_state.outcome is not None
             self.retry_state.outcome.result()
-        self.error = self._account_as_error(now)
+        self.error = self._account_as_error(now, Bound.DEADLINE if is_late else Bound.EVENT)
         logger.warning("%s", str(self.error))
         return True
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Be between two attempts; what is raised there ends the call before the next one."""
+        try:
+            yield
+        except BaseException:
+            assert self.retry_state is not None  # another attempt follows a decision
+            self.retry_state.give_back()
+            raise
 
     def stand_in(self) -> AIMessage | None:
         """What replaces the reply of a call that is over; None: it is returned as it came.
 
         Raises:
             EmptyCompletionError: If the policy says so.
+            Exception: The inner model's, if that is what came, and is to be returned.
 
         """
         error, outcome = self.error, self.policy.on_exhausted
         if self.is_accepted or outcome == "return":
+            if self.raised is not None:
+                self.raise_again(self.raised)
             return None
         assert error is not None  # over, and not accepted, means that a reply was rejected
         if outcome == "raise":
@@ -215,6 +271,16 @@ class Attempts:
                     f"on_exhausted must return an AIMessage, not {type(message).__name__}"
                 )
         return with_account(message, {**self._account(), "stand_in": True})
+
+    def raise_again(self, error: Exception) -> NoReturn:
+        """Raise what came instead of a reply, with a note."""
+        self.explain(error)
+        # Its traceback will hold this call's frames: they must not hold it.
+        self.raised = self.retry_state = None
+        try:
+            raise error
+        finally:
+            del error
 
     def tell_budgets(self) -> None:
         """Tell the policy's budgets that the call was answered."""
@@ -248,11 +314,11 @@ class Attempts:
         return {
             "attempts": self.attempt_number,
             "rejected": [attempt.as_dict() for attempt in self.rejected],
-            "input_tokens": sum(attempt.input_tokens for attempt in self.rejected),
-            "output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
+            "rejected_input_tokens": sum(attempt.input_tokens for attempt in self.rejected),
+            "rejected_output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
         }
 
-    def _account_as_error(self, now: float) -> EmptyCompletionError:
+    def _account_as_error(self, now: float, bound: Bound | None = None) -> EmptyCompletionError:
         assert self.last_reply is not None  # a reply was rejected
         ladder = self.policy.ladders.get(self.rejected[-1].kind, ())
         return EmptyCompletionError(
@@ -262,6 +328,8 @@ class Attempts:
             model=self.model_name,
             expected_tools=self.expected_tools,
             untried_remedies=max(0, len(ladder) - 1 - self.step),
+            attempts=self.attempt_number,
+            bound=bound,
         )
 
     def _is_proper_end(self, verdict: Verdict, message: AIMessage) -> bool:
@@ -274,74 +342,72 @@ class Attempts:
 
     def _decide(self, error: Exception, now: float, what: str) -> None:
         """Go on to another attempt, or end the call, and say so."""
-        self.is_over = not self._goes_on(error, now)
+        bound = self._ends(error, now, self._request_of_the_ladder)
+        self.is_over = bound is not None
         if self.is_over:
+            self.error = self._account_as_error(now, bound)
             logger.warning("%s", str(self.error))  # a record may live long
         else:
             self._log_retry(what)
 
-    def _goes_on(self, error: Exception, now: float) -> bool:
-        """Whether another attempt is made; if so, `seconds` and `next_request` are set."""
-        if not self._is_allowed(error, now):
-            return False
-        if self._finds_request():
-            return True
-        self._give_back()
-        return False
+    def _ends(
+        self, error: Exception, now: float, find_request: Callable[[], Request | None]
+    ) -> Bound | None:
+        """What ends the call; None: another attempt is made, `seconds` and `next_request` are set.
 
-    def _give_back(self) -> None:
-        for budget in self.policy.budgets:
-            budget.give_back()
-
-    def _is_allowed(self, error: Exception, now: float) -> bool:
-        """Whether tenacity has another attempt made; if so, `seconds` is set."""
-        if self.retry_state is None:
-            retrying = Retrying(
-                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait" to tenacity
-                stop=self.policy.stops,
-                retry=retry_always,  # it is asked only about what is retried
-                # Called when it stops; otherwise it would raise, into a traceback of its own.
-                retry_error_callback=lambda state: None,
-            )
-            self.retry_state = RetryCallState(retrying, fn=None, args=(), kwargs={})
-            self.retry_state.start_time = self._began
-        state = self.retry_state
-        state.set_exception((type(error), error, error.__traceback__))
-        state.outcome_timestamp = now
+        The stop strategies are asked last, since a budget gives a token then.
+        """
+        state = self._state_after(error, now)
         if not self._is_retried(error, state):
-            return False
+            return Bound.KIND
+        if state.attempt_number > self.policy.max_retries:
+            return Bound.RETRIES
+        request = find_request()
+        if request is None:
+            return Bound.REMEDIES
         # Statistics are per thread, and a stream may be read from several: fresh ones each time.
         state.retry_object.begin()
         action = state.retry_object.iter(state)
         if not isinstance(action, DoSleep):
-            return False
-        self.seconds = float(action)
-        return True
+            state.give_back()  # of `budget | another`, which has stopped
+            return state.bound
+        self.seconds, self.next_request = float(action), request
+        return None
 
-    def _is_retried(self, error: Exception, state: RetryCallState) -> bool:
+    def _state_after(self, error: Exception, now: float) -> CallState:
+        """Tenacity's view of the call after an attempt that came to nothing."""
+        state = self.retry_state
+        if state is None:
+            retrying = Retrying(
+                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait" to tenacity
+                stop=partial(stops, self.policy.stop),
+                retry=retry_always,  # it is asked only about what is retried
+                # Called when it stops; otherwise it would raise, into a traceback of its own.
+                retry_error_callback=lambda state: None,
+            )
+            state = self.retry_state = CallState(retrying, fn=None, args=(), kwargs={})
+            state.start_time = self._began
+        state.set_exception((type(error), error, error.__traceback__))
+        state.outcome_timestamp = now
+        return state
+
+    def _is_retried(self, error: Exception, state: CallState) -> bool:
         if error is self.error and self.error is not None:
             return self.error.kind in self.policy.ladders
         if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
             return False  # LangGraph's way to interrupt a graph, though an Exception
-        if self.nudge_refused and self.messages is not self._original[0]:
+        if self.request and self.request.is_nudged and self.base and self.base.nudge_refused:
             return True
         return self.policy.retry is not None and self.policy.retry(state)
 
-    def _finds_request(self) -> bool:
-        """Whether there is something to try; if so, `next_request` is set."""
-        original = Request(*self._original, Request(self.messages, self.kwargs, self.model))
-        request = original
-        if self.error is not None:
-            ladder = self.policy.ladders[self.error.kind]
-            rung = ladder[min(self.step, len(ladder) - 1)]
-            changed = next_request(rung, original, self.error)
-            if changed is None:
-                return False
-            request = changed
-            if self.nudge_refused:
-                request = replace(changed, messages=original.messages)
-        self.next_request = request
-        return True
+    def _same_request(self) -> Request:
+        return self.request or Request(*self._original)
+
+    def _request_of_the_ladder(self) -> Request | None:
+        assert self.error is not None  # a reply was rejected
+        assert self.base is not None  # as above
+        ladder = self.policy.ladders[self.error.kind]
+        return next_request(ladder[min(self.step, len(ladder) - 1)], self.base, self.error)
 
     def _log_retry(self, what: str) -> None:
         logger.warning(
@@ -366,8 +432,10 @@ def with_account(message: Message, account: dict[str, Any]) -> Message:
             **account,
             "attempts": account["attempts"] - 1 + inner["attempts"],
             "rejected": account["rejected"] + inner["rejected"],
-            "input_tokens": account["input_tokens"] + inner["input_tokens"],
-            "output_tokens": account["output_tokens"] + inner["output_tokens"],
+            **{
+                name: account[name] + inner[name]
+                for name in ("rejected_input_tokens", "rejected_output_tokens")
+            },
         }
     metadata = {**message.response_metadata, "empty_retry": account}
     return message.model_copy(update={"response_metadata": metadata})

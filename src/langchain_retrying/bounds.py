@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tenacity import (
     RetryCallState,
+    stop_after_attempt,
     stop_after_delay,
     stop_any,
     stop_before_delay,
@@ -15,9 +17,25 @@ from tenacity import (
 )
 from tenacity.stop import stop_base
 
-from langchain_retrying.errors import EmptyCompletionError
+from langchain_retrying.errors import Bound, EmptyCompletionError
 
 Found = TypeVar("Found")
+
+
+class CallState(RetryCallState):
+    """tenacity's view of a call, and what the stop strategies have made of it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.bound: Bound | None = None
+        """What ended the call; None: nothing so far."""
+        self.tokens_from: list[RetryBudget] = []
+        """The budgets that have given a token for the attempt that is to come."""
+
+    def give_back(self) -> None:
+        """Put back what was given for an attempt that is not made."""
+        while self.tokens_from:
+            self.tokens_from.pop().give_back()
 
 
 class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names its strategies
@@ -78,7 +96,7 @@ class RetryBudget(stop_base):
     (https://github.com/grpc/proposal/blob/master/A6-client-retries.md) and the AWS SDKs' standard
     mode (https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html).
 
-    In `a | b` a token is taken only if `a` does not stop, so put it last; it learns of answers only
+    The token of a retry that is not made after all goes back. The budget learns of answers only
     where it is itself part of a policy's `stop`, by `|` or `&`, and not inside a function. A copy
     in another process starts with a full bucket of its own.
 
@@ -108,7 +126,9 @@ class RetryBudget(stop_base):
             if self._tokens < 1:
                 return True
             self._tokens -= 1
-            return False
+        if isinstance(retry_state, CallState):
+            retry_state.tokens_from.append(self)
+        return False
 
     @property
     def tokens(self) -> float:
@@ -132,6 +152,38 @@ class RetryBudget(stop_base):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.share, self.reserve)
+
+
+_BOUNDS: tuple[tuple[type[stop_base] | tuple[type[stop_base], ...], Bound], ...] = (
+    ((stop_after_delay, stop_before_delay), Bound.DEADLINE),
+    (stop_after_attempt, Bound.RETRIES),
+    (stop_when_event_set, Bound.EVENT),
+    (stop_after_rejected_tokens, Bound.TOKENS),
+    (RetryBudget, Bound.BUDGET),
+    (_StopWhenBlankRepeats, Bound.REPETITION),
+)
+
+
+def bound_reached(stop: Callable[[Any], bool], retry_state: RetryCallState) -> Bound | None:
+    """What a stop strategy stops for; None: it does not stop."""
+    if type(stop) is stop_any:
+        reached = (bound_reached(part, retry_state) for part in stop.stops)
+        return next((bound for bound in reached if bound is not None), None)
+    if not stop(retry_state):
+        return None
+    return next((bound for kind, bound in _BOUNDS if isinstance(stop, kind)), Bound.STOP)
+
+
+def stops(stop: Callable[[RetryCallState], bool] | None, state: RetryCallState) -> bool:
+    """Whether a stop strategy ends a call; it is asked as the call will stand after the wait."""
+    assert isinstance(state, CallState)  # the caller's own
+    if stop is not None:
+        later = copy.copy(state)
+        # It is there: this is asked only about an attempt that has ended.
+        later.outcome_timestamp = (state.outcome_timestamp or 0) + state.upcoming_sleep
+        later.upcoming_sleep = 0.0
+        state.bound = bound_reached(stop, later)
+    return state.bound is not None
 
 
 def budgets_in(stop: Any) -> Iterator[RetryBudget]:

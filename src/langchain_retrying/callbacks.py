@@ -29,6 +29,28 @@ def run_manager_of_stream(model: Any) -> Any:
     return None
 
 
+def error_of_empty_stream() -> Exception | None:
+    """What LangChain is about to raise, since the stream it reads from us brings no chunk.
+
+    None where it is not LangChain that reads.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        text = _EMPTY_STREAM.get(frame.f_code.co_name)
+        if text is not None and frame.f_globals.get("__name__") == chat_models.__name__:
+            return ValueError(text)
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return None
+
+
+_EMPTY_STREAM = {
+    "stream": "No generation chunks were returned",
+    "astream": "No generation chunks were returned",
+    "_generate_with_cache": "No generations found in stream.",
+    "_agenerate_with_cache": "No generations found in stream.",
+}
+
+
 def _is_around(model: Any, inner: Any) -> bool:
     """Whether `model` is `inner` or wraps it."""
     while model is not inner and isinstance(model, type(inner)):

@@ -12,8 +12,9 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from langchain_retrying._compat import add_note
 from langchain_retrying.attempts import Attempts, with_account
-from langchain_retrying.callbacks import Token
+from langchain_retrying.callbacks import Token, error_of_empty_stream
 from langchain_retrying.opening import HeldTokens, Opening, with_blocks_after
 from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
@@ -47,7 +48,7 @@ class WholeCall(Attempts):
         ):
             verdict, result = _judge(result, text_counts=not self.expected_tools)
             if not verdict.is_answer:
-                if self.reject(verdict, message_of(result)):
+                if self.reject(verdict, message_of(result) if generations else None):
                     return None
                 return self.at_its_end(result)
         if self.policy.budgets:
@@ -62,13 +63,14 @@ class WholeCall(Attempts):
 
         Raises:
             EmptyCompletionError: If the policy says so.
+            Exception: The inner model's, if that came instead of a reply.
 
         """
         message = self.stand_in()
         if message is not None:
             self.gate.drop()
             return _result_of(message, result.llm_output)
-        if not result.generations:  # LangChain would stumble over it
+        if not (result.generations or self.nothing_came):
             return _result_of(self.last_message, result.llm_output)
         return self._accounted(result)
 
@@ -126,13 +128,28 @@ class StreamedCall(Attempts):
         self._failed = super().catches(error, without_chunks=not self.gate.has_come)
         return self._failed
 
+    def explain(self, error: Exception) -> None:
+        """Note on an exception what was rejected before, and what was held when it came."""
+        super().explain(error)
+        gate = self.gate
+        if gate.has_come and gate.holds_reasoning and not gate.committed:
+            assert gate.judge is not None  # it has seen what has come
+            what = ", ".join(sorted(gate.judge.verdict().seen)) or "nothing that shows"
+            usage: Any = gate.message().usage_metadata or {}
+            add_note(
+                error,
+                f"What the stream had brought until then was held back: {what}; "
+                f"{usage.get('input_tokens', 0)} input and "
+                f"{usage.get('output_tokens', 0)} output tokens.",
+            )
+
     def ended(self) -> Iterable[Any] | None:
         """Take the end, the commit or a bound; give what goes out first, or None."""
         gate = self.gate
         if not (gate.committed or self._failed):
             verdict = gate.end()
             if not verdict.is_answer:
-                self.reject(verdict, gate.message())
+                self.reject(verdict, gate.message() if gate.has_come else None)
         if gate.committed:
             if self.policy.budgets:
                 self.tell_budgets()
@@ -149,12 +166,19 @@ class StreamedCall(Attempts):
 
         Raises:
             EmptyCompletionError: If the policy says so.
+            Exception: The inner model's or LangChain's, if that came instead of a reply.
 
         """
         gate = self.gate
         message = self.stand_in()
         if message is not None:
             return gate.items_of(message)
+        if self.nothing_came:
+            error = error_of_empty_stream() if self.attempt_number > 1 else None
+            if error is not None:  # as LangChain would raise it, but with a note
+                self.raised = error
+                self.raise_again(error)
+            return ()
         if gate.nothing_is_held:
             return gate.items_of(self.last_message)
         return self._after_others(gate.release(self.account_of_retries()))

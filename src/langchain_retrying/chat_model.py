@@ -233,33 +233,35 @@ class RetryingChatModel(Facade):
 
     def _retries(self, call: Attempts, run_manager: Any) -> bool:
         """Report the retry, wait for it and begin it; False: it was called off meanwhile."""
-        if run_manager is not None:
-            run_manager.on_retry(call.retry_state)
-        if call.seconds > 0:
-            waiting.sleep(call.seconds, call.policy.stop_event)
-        if call.is_called_off():
-            return False
-        limiter = call.next_request.model.rate_limiter
-        if limiter is not None:  # one more request
-            limiter.acquire(blocking=True)
-            if call.is_called_off():  # it may have taken long
+        with call.preparing():
+            if run_manager is not None:
+                run_manager.on_retry(call.retry_state)
+            if call.seconds > 0:
+                waiting.sleep(call.seconds, call.policy.stop_event)
+            if call.is_called_off():
                 return False
+            limiter = call.next_request.model.rate_limiter
+            if limiter is not None:  # one more request
+                limiter.acquire(blocking=True)
+                if call.is_called_off():  # it may have taken long
+                    return False
         call.begin_attempt()
         return True
 
     async def _aretries(self, call: Attempts, run_manager: Any) -> bool:
         """As `_retries`."""
-        if run_manager is not None:
-            await run_manager.on_retry(call.retry_state)
-        if call.seconds > 0:
-            await waiting.asleep(call.seconds)
-        if call.is_called_off():
-            return False
-        limiter = call.next_request.model.rate_limiter
-        if limiter is not None:
-            await limiter.aacquire(blocking=True)
-            if call.is_called_off():  # it may have taken long
+        with call.preparing():
+            if run_manager is not None:
+                await run_manager.on_retry(call.retry_state)
+            if call.seconds > 0:
+                await waiting.asleep(call.seconds)
+            if call.is_called_off():
                 return False
+            limiter = call.next_request.model.rate_limiter
+            if limiter is not None:
+                await limiter.aacquire(blocking=True)
+                if call.is_called_off():  # it may have taken long
+                    return False
         call.begin_attempt()
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -20,6 +21,47 @@ _HINTS = {
     ReplyKind.MALFORMED: "simplify the tools' schemas, or allow more retries",
 }
 _HINT_IF_TEXT_CAME = "the model answered in text; check that it supports a forced tool choice"
+
+
+class Bound(str, Enum):
+    """What ended a call whose replies were empty."""
+
+    RETRIES = "max_retries"
+    """No retry was left."""
+    KIND = "not_retried"
+    """The policy has no remedy for this kind of emptiness."""
+    REMEDIES = "nothing_to_try"
+    """The remedy had nothing to try."""
+    DEADLINE = "deadline"
+    """`stop_after_delay` or `stop_before_delay`."""
+    TOKENS = "rejected_tokens"
+    """`stop_after_rejected_tokens`."""
+    BUDGET = "retry_budget"
+    """`RetryBudget`."""
+    EVENT = "event"
+    """`stop_when_event_set`."""
+    REPETITION = "repeated_blank"
+    """`stop_when_blank_repeats`."""
+    STOP = "stop"
+    """Another stop strategy of the policy."""
+
+
+_HINTS_BY_BOUND = {
+    Bound.REMEDIES: "the output budget is at its ceiling, or no remedy fits; add another remedy",
+    Bound.DEADLINE: "allow more time, or wait less between the attempts",
+    Bound.TOKENS: "allow more tokens for rejected attempts",
+    Bound.BUDGET: "many calls come back empty at the same time; look at the provider",
+    Bound.EVENT: "the call was told to stop",
+    Bound.REPETITION: "repeating changes nothing; add another remedy",
+    Bound.STOP: "see the policy's stop strategy",
+}
+
+
+def printable(text: str) -> str:
+    """A provider's word on one line, whatever is in it: a line break could forge a log record."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
 
 
 @dataclass(frozen=True)
@@ -40,8 +82,13 @@ class RejectedAttempt:
     """Visible text, which is not accepted only where a tool call is required."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The form it has in `response_metadata`: plain JSON types."""
-        return {**asdict(self), "kind": self.kind.value}
+        """The form it has in `response_metadata`: plain JSON types.
+
+        Tokens have names of their own there: some tracers take whatever has `input_tokens` for the
+        usage of the reply.
+        """
+        told = {**asdict(self), "kind": self.kind.value}
+        return {f"rejected_{key}" if key.endswith("_tokens") else key: told[key] for key in told}
 
     def is_same_blank(self, other: RejectedAttempt) -> bool:
         """Whether both came to nothing in the same way, so that chance is an unlikely cause."""
@@ -51,14 +98,16 @@ class RejectedAttempt:
         )
 
 
-class EmptyCompletionError(ModelError):
+class EmptyCompletionError(ModelError, RuntimeError):
     """A chat model's reply carried nothing that a consumer can use.
 
     Raised when `RetryPolicy(on_exhausted="raise")`, and handed to remedies, to tenacity's
     strategies and to `on_retry` handlers as the account of what was rejected. It is a
     non-retryable `langchain_core.exceptions.ModelError` (where langchain-core has that class):
-    what was retried already is not to be retried by the next layer. It pickles. Its text shows
-    counts, reasons and names of tools, never a prompt, a reply, a key or a provider's raw answer.
+    what was retried already is not to be retried by the next layer. (It is a `RuntimeError`, since
+    the default retry policy of LangGraph's nodes repeats all but those and the like.) It pickles.
+    Its text shows counts, reasons and names of tools, never a prompt, a reply, a key or a
+    provider's raw answer.
     """
 
     is_retryable = False
@@ -72,6 +121,8 @@ class EmptyCompletionError(ModelError):
         model: str = "chat model",
         expected_tools: Sequence[str] = (),
         untried_remedies: int = 0,
+        attempts: int | None = None,
+        bound: Bound | None = None,
     ) -> None:
         """Account for the attempts of one call.
 
@@ -83,13 +134,17 @@ class EmptyCompletionError(ModelError):
             expected_tools: Names of the tools of which one had to be called, if the policy
                 requires it; a schema for structured output is such a tool.
             untried_remedies: Rungs of the ladder for this kind that have not been tried.
+            attempts: Attempts made, at least as many as were rejected; None: no more.
+            bound: What ended the call; None: it is not over.
 
         """
         self.rejected = tuple(rejected)
         self.kind: ReplyKind = self.rejected[-1].kind
         """Of the last reply."""
-        self.attempts = len(self.rejected)
-        """Rejected attempts; requests that raised are not among them."""
+        self.attempts = len(self.rejected) if attempts is None else attempts
+        """Attempts made: those rejected, and those that raised and were made again."""
+        self.bound = bound
+        """What ended the call; None: it is not over."""
         self.finish_reasons: tuple[str | None, ...] = tuple(
             attempt.finish_reason for attempt in self.rejected
         )
@@ -107,18 +162,23 @@ class EmptyCompletionError(ModelError):
     @property
     def is_repeated_blank(self) -> bool:
         """Whether the last two attempts came to nothing in the same way."""
-        return self.attempts > 1 and self.rejected[-1].is_same_blank(self.rejected[-2])
+        return len(self.rejected) > 1 and self.rejected[-1].is_same_blank(self.rejected[-2])
 
     def _text(self) -> str:
-        reasons = ", ".join(reason or "none" for reason in self.finish_reasons)
+        reasons = ", ".join(printable(reason or "none") for reason in self.finish_reasons)
         expected = f"no call of {' or '.join(self.expected_tools)}; " if self.expected_tools else ""
-        hint = _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
+        ended = f" Ended by: {self.bound.value}." if self.bound else ""
         return (
             f"Empty completion ({self.kind.value}) from {self.model}: {expected}"
             f"{self.attempts} attempt(s), finish reasons: {reasons}; "
             f"{self.elapsed_seconds:.2f} s, {self.input_tokens} input "
-            f"and {self.output_tokens} output tokens. Hint: {hint}."
+            f"and {self.output_tokens} output tokens.{ended} Hint: {self._hint()}."
         )
+
+    def _hint(self) -> str:
+        if self.bound in _HINTS_BY_BOUND:
+            return _HINTS_BY_BOUND[self.bound]
+        return _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {
@@ -127,6 +187,8 @@ class EmptyCompletionError(ModelError):
             "model": self.model,
             "expected_tools": self.expected_tools,
             "untried_remedies": self.untried_remedies,
+            "attempts": self.attempts,
+            "bound": self.bound,
         }
         return _restore, (type(self), self.rejected, state)
 

@@ -22,17 +22,20 @@ _NAMES = (
 _OPENAI = "max_completion_tokens"  # the alias of its field `max_tokens`
 _OLLAMA = "num_predict"
 _MOST = 1000
+_LEAST = 1024
+"""Tokens to ask for where no budget is known: some servers report a handful of those used."""
 _BEDROCK = "maxTokens"  # a field `max_tokens`, but this at a call
 
 
 @dataclass(frozen=True)
 class RaiseOutputBudget:
-    """The remedy that allows more output tokens: `factor` times as many as the last attempt had.
+    """The remedy that allows more output tokens: `factor` times as many as the last reply had.
 
-    That is the budget of the last request, else of the model, or the tokens that the reply has
-    used, if it tells of more; where none of them is known it asks for the ceiling. As any remedy it
-    may find nothing to try, and then the call ends: if the ceiling was not enough, or nothing is
-    known that could be raised.
+    That is the budget of the request or of the model, or the tokens that the reply has used, if it
+    tells of more. What a reply was allowed stays allowed for the rest of the call, whatever becomes
+    of the attempts after it. Where no budget is known, at least 1,024 tokens are asked for; where
+    the reply does not tell what it used, the ceiling. As any remedy it may find nothing to try, and
+    then the call ends: if the ceiling was not enough, or nothing is known that could be raised.
 
     Args:
         parameter: Name of the call argument. None: the one that is in use, or that the inner
@@ -64,21 +67,40 @@ class RaiseOutputBudget:
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The request with a larger budget, or None."""
         name = self.parameter or _name(request)
-        given = max(_given(request, name), _given(request.last, name) if request.last else 0)
-        before = max(given, error.rejected[-1].output_tokens)
+        given, used = _given(request, name), error.rejected[-1].output_tokens
+        if request.last is not None:
+            if request.last.model is request.model:
+                given = max(given, _given(request.last, name))
+            else:
+                used = 0  # a fallback's
         ceiling = self.ceiling or _ceiling_of(request)
-        budget = before * self.factor if before else ceiling
-        if budget is not None and ceiling is not None:
-            budget = min(budget, ceiling)
+        budget = max(given, used) * self.factor if given or used else None
+        if budget is not None and not given:
+            budget = max(budget, _LEAST)
+        if ceiling is not None:
+            budget = min(budget or ceiling, ceiling)
         if budget is None or budget <= given:
             return None
-        return _with_budget(request, name, math.ceil(budget))
+        raised = _with_budget(request, name, math.ceil(budget))
+
+        def kept(original: Request) -> Request:
+            if original.model is not request.model:  # it was for a fallback
+                return original
+            kwargs = {**original.kwargs, **_changed(raised.kwargs, request.kwargs)}
+            return replace(original, model=raised.model, kwargs=kwargs)
+
+        return replace(raised, kept=kept)
+
+
+def _changed(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in after.items() if value is not before.get(key)}
 
 
 def _name(request: Request) -> str:
-    for name in (*_NAMES, _BEDROCK):
-        if request.kwargs.get(name) is not None:
-            return name
+    for given in (request.kwargs, _model_kwargs(request)):
+        for name in (*_NAMES, _BEDROCK):
+            if given.get(name) is not None:
+                return name
     if request.model._llm_type == "amazon_bedrock_converse_chat":
         return _BEDROCK
     for name, field in type(request.model).model_fields.items():
@@ -95,11 +117,18 @@ def _given(request: Request, name: str) -> int:
     for budget in (
         request.kwargs.get(name),
         (options or {}).get(name),
+        _model_kwargs(request).get(name),
         getattr(request.model, field, None),
     ):
         if isinstance(budget, int) and budget > 0:  # to Ollama -1 is no bound
             return budget
     return 0
+
+
+def _model_kwargs(request: Request) -> Mapping[str, Any]:
+    """Where many integrations put arguments that they have no field for."""
+    kwargs = getattr(request.model, "model_kwargs", None)
+    return kwargs if isinstance(kwargs, Mapping) else {}
 
 
 def _ceiling_of(request: Request) -> int | None:

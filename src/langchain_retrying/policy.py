@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -154,19 +153,6 @@ class RetryPolicy:
         else:
             ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
         return {ReplyKind.BLANK: ladder, ReplyKind.MALFORMED: ladder}
-
-    def stops(self, retry_state: RetryCallState) -> bool:
-        """Whether no further attempt is made, by `max_retries` and `stop`."""
-        if retry_state.attempt_number > self.max_retries:
-            return True
-        if self.stop is None:
-            return False
-        # As the call will stand when the wait is over. (`outcome_timestamp` is there: it is asked
-        # only about an attempt that has ended.)
-        later = copy.copy(retry_state)
-        later.outcome_timestamp = (retry_state.outcome_timestamp or 0) + retry_state.upcoming_sleep
-        later.upcoming_sleep = 0.0
-        return self.stop(later)
 
     @cached_property
     def budgets(self) -> tuple[RetryBudget, ...]:

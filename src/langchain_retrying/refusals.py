@@ -1,24 +1,44 @@
-"""Whether a provider has refused a request for what a remedy added to it. Pure."""
+"""Whether a provider has refused a request for the nudge in it. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 _INVALID_REQUEST = (400, 422)
+_SERVER_ERROR = 500
+# What servers with strict chat templates say of turns they don't expect, with a 500 or, in the same
+# process, with no status at all: https://github.com/ggml-org/llama.cpp/issues/19851
+_OF_TURNS = re.compile(r"\broles?\b|alternat|template|jinja", re.IGNORECASE)
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether an exception of the inner model says that the provider found the request invalid."""
-    cause: Any = error
-    while cause is not None:  # langchain-google-genai raises its own error from the client's
-        response = getattr(cause, "response", None)
-        if isinstance(response, dict):  # botocore's
-            response = response.get("ResponseMetadata") or {}
-            code = response.get("HTTPStatusCode")
-        else:
-            code = getattr(response, "status_code", None)
-        codes = (code, getattr(cause, "status_code", None), getattr(cause, "code", None))
-        if any(code in _INVALID_REQUEST for code in codes if isinstance(code, int)):
-            return True
-        cause = cause.__cause__
-    return False
+    """Whether an exception of a nudged request says that the provider does not take such a one."""
+    return any(_refuses(cause) for cause in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception and what it was raised from, as langchain-google-genai does; each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__
+
+
+def _refuses(error: BaseException) -> bool:
+    codes = [code for code in _codes(error) if isinstance(code, int)]
+    if any(code in _INVALID_REQUEST for code in codes):
+        return True
+    return all(code >= _SERVER_ERROR for code in codes) and bool(_OF_TURNS.search(str(error)))
+
+
+def _codes(error: Any) -> Iterator[Any]:
+    """What may be an HTTP status."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore's
+        yield (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
+    yield getattr(response, "status_code", None)
+    yield getattr(error, "status_code", None)
+    yield getattr(error, "code", None)

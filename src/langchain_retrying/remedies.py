@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.reply import ReplyKind
@@ -26,7 +26,14 @@ class Request:
     model: BaseChatModel
     """The inner model, or the one that stands in for it."""
     last: Request | None = None
-    """Of the original request: what the last attempt sent."""
+    """Of the original request: what was sent for the last reply."""
+    kept: Callable[[Request], Request] | None = None
+    """What later attempts keep of this one, as a raised output budget: `(original request) ->
+    original request from then on`. None: nothing."""
+    is_nudged: bool = False
+    """Whether `Nudge` has added something."""
+    nudge_refused: bool = False
+    """Of the original request: whether the provider has refused a nudge; `Nudge` adds none then."""
 
     @property
     def has_tools(self) -> bool:
@@ -60,10 +67,13 @@ def repeat(request: Request, error: EmptyCompletionError) -> Request:
 
 @dataclass(frozen=True)
 class Nudge:
-    """The remedy that says, in one message at the end, that nothing has come.
+    """The remedy that says, at the end of the messages, what is wanted.
 
-    Mistral's API rejects a user's turn after a tool's, so for `ChatMistralAI` the text is added
-    to the tool's result there.
+    Many chat templates refuse two user's turns in a row, so a text becomes part of a copy of the
+    last message if that is a user's; after a tool's it is a user's turn of its own (for
+    `ChatMistralAI`, whose API rejects that, it is added to the tool's result). Where the last
+    message is the assistant's, the reply continues it: nothing is added, the retry is silent. If
+    the provider refuses the nudged request, the attempt is made again without the nudge.
 
     Args:
         nudge: What to say; None: a wording that fits the kind of emptiness, names tool calls only
@@ -75,6 +85,8 @@ class Nudge:
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request:
         """The request with the nudge at the end; the messages given are not changed."""
+        if request.nudge_refused or _last_role(request) == "assistant":
+            return request
         nudge: str | BaseMessage | None
         if self.nudge is None:
             nudge = _wording(request, error)
@@ -86,15 +98,14 @@ class Nudge:
             return request
         if not isinstance(nudge, (str, BaseMessage)):
             raise TypeError(f"nudge must return a text, a message or None, not {nudge!r:.40}")
-        if isinstance(nudge, str) and _must_speak_inside(request):
-            *before, last = request.messages
-            return replace(request, messages=[*before, _with_text(last, nudge)])
-        message = (
-            HumanMessage(content=nudge)
-            if isinstance(nudge, str)
-            else nudge.model_copy(deep=True)  # the inner model may write into it
-        )
-        return replace(request, messages=[*request.messages, message])
+        messages = list(request.messages)
+        if isinstance(nudge, BaseMessage):
+            messages.append(nudge.model_copy(deep=True))  # the inner model may write into it
+        elif _must_speak_inside(request):
+            messages[-1] = _with_text(messages[-1], nudge)
+        else:
+            messages.append(HumanMessage(content=nudge))
+        return replace(request, messages=messages, is_nudged=True)
 
 
 DEFAULT_NUDGE = Nudge()
@@ -174,9 +185,21 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
     return changed
 
 
+_ROLES = ((AIMessage, "assistant"), (HumanMessage, "user"), (ToolMessage, "tool"))
+
+
+def _last_role(request: Request) -> str | None:
+    """Whose turn the last message is."""
+    last = request.messages[-1] if request.messages else None
+    if isinstance(last, ChatMessage):
+        return last.role
+    return next((role for kind, role in _ROLES if isinstance(last, kind)), None)
+
+
 def _must_speak_inside(request: Request) -> bool:
-    messages = request.messages
-    return bool(messages) and messages[-1].type == "tool" and "mistral" in request.model._llm_type
+    """Whether a user's turn of its own may be refused."""
+    role = _last_role(request)
+    return role == "user" or (role == "tool" and "mistral" in request.model._llm_type)
 
 
 def _with_text(message: BaseMessage, text: str) -> BaseMessage:

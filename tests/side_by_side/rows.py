@@ -18,11 +18,11 @@ from uuid import UUID
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.tracers.schemas import Run
 from pydantic import BaseModel
 
-from langchain_retrying import RetryingChatModel
+from langchain_retrying import RetryingChatModel, RetryPolicy
 
 # What differs between two runs of the same: generated ids and times.
 _GENERATED = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -33,8 +33,10 @@ _TIMING = {"start_time", "end_time", "dotted_order", "time", "created_at", "upda
 # What may differ: the frames of an exception in a trace; a wrapped model in the repr of what is
 # around it, since the repr says that it is wrapped; after retries, the account of them.
 _FRAMES = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
-_INSIDE = re.compile(r"(?<=.)RetryingChatModel\((.*?), RetryPolicy\(\)\)", re.DOTALL)
-_ACCOUNT = re.compile(r"'empty_retry': \{.*?\], 'input_tokens': \d+, 'output_tokens': \d+\}")
+_INSIDE = re.compile(r"(?<=.)RetryingChatModel\((.*?), RetryPolicy\([^()]*\)\)", re.DOTALL)
+_ACCOUNT = re.compile(
+    r"'empty_retry': \{.*?\], 'rejected_input_tokens': \d+, 'rejected_output_tokens': \d+\}"
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class Row:
     def check_with_blanks(self, provider: Any = None) -> None:
         """Each reply is blank at first: all but what tells of the retries is the same."""
         bare = self._outcome(lambda model: model, provider)
-        wrapped = self._outcome(RetryingChatModel, provider, blanks=True)
+        policy = RetryPolicy(nudge=NUDGE)
+        wrapped = self._outcome(
+            lambda model: RetryingChatModel(model, policy), provider, blanks=True
+        )
         assert len(wrapped["sent"]) > len(bare["sent"]) or not bare["sent"]
         assert_same(*(normal(outcome["result"], retries=False) for outcome in (bare, wrapped)))
 
@@ -80,16 +85,34 @@ class Row:
 
 def blank_at_first(replies: Callable[[list[BaseMessage]], Any]) -> Callable[..., Any]:
     """A script that answers only what has been asked for again."""
+    prefills: set[str] = set()
 
     @functools.wraps(replies)  # the repr of a model shows its script
     def reply(messages: list[BaseMessage]) -> Any:
-        *before, last = messages
-        return replies(before) if NUDGE in str(last.content) else BLANK
+        if isinstance(messages[-1], AIMessage):  # which is asked for again without a nudge
+            asked = repr(messages)
+            again = asked in prefills
+            prefills.add(asked)
+            return replies(messages) if again else BLANK
+        return replies(without_nudge(messages)) if NUDGE in str(messages[-1].content) else BLANK
 
     return reply
 
 
-NUDGE = "Your last reply"
+def without_nudge(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """The messages as the caller gave them."""
+    *before, last = messages
+    if last.content == NUDGE:
+        return before
+    content = (
+        last.content.removesuffix(f"\n\n{NUDGE}")
+        if isinstance(last.content, str)
+        else last.content[:-1]
+    )
+    return [*before, last.model_copy(update={"content": content})]
+
+
+NUDGE = "Once more, please."
 BLANK = ["", AIMessageChunk(content=" ", response_metadata={"finish_reason": "stop"})]
 
 

@@ -54,9 +54,11 @@ def answer(question: Question, *, blank_until_nudged: bool) -> Answer:
     """Answer a question, at once or only if the nudge stands at its end."""
     turns = question.turns
     if blank_until_nudged:
-        if turns[-1] != ("user", NUDGE):
+        *before, (role, prompt) = turns
+        if not prompt.endswith(NUDGE):
             return Answer()
-        turns = turns[:-1]
+        prompt = prompt.removesuffix(NUDGE).rstrip()
+        turns = [*before, (role, prompt)] if prompt else before
     role, prompt = turns[-1]
     tool = _called(question, role)
     if tool is not None:

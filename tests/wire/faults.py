@@ -112,8 +112,8 @@ class Served:
     pieces: tuple[str, ...]
     """The content, as it was sent."""
     streamed: bool
-    messages: int
-    """How many were sent in the request."""
+    nudged: bool
+    """Whether something had been added to the messages of the call."""
     calls_tool: bool
     """Whether the answer was a tool call, made in place of the pieces."""
 
@@ -147,7 +147,8 @@ class FaultServer:
     def _answer(self, request: Request) -> Response:
         body = request.get_json()
         messages = body["messages"]
-        prompt = next(message["content"] for message in messages if message["role"] == "user")
+        said = next(message["content"] for message in messages if message["role"] == "user")
+        prompt, _, nudge = said.partition("\n\n")
         call, script = re.fullmatch(r"call (\S+): (.*)", prompt).groups()
         names = script.split(", ")
         streamed = body.get("stream", False)
@@ -160,7 +161,8 @@ class FaultServer:
             pieces = tuple(piece.replace("@", mark) for piece in fault.pieces)
             has_result = any(message["role"] == "tool" for message in messages)
             calls_tool = fault.visible and "tools" in body and not has_result
-            served.append(Served(name, pieces, streamed, len(messages), calls_tool))
+            nudged = bool(nudge) or (has_result and messages[-1]["role"] == "user")
+            served.append(Served(name, pieces, streamed, nudged, calls_tool))
         if fault.status != 200:
             error = {"error": {"message": f"{name} {mark}", "type": name, "code": None}}
             return Response(json.dumps(error), fault.status, content_type="application/json")

@@ -59,15 +59,13 @@ def _run(
     outcome: Outcome,
 ) -> Served | None:
     """Follow one call of the model; give the request that was answered, if one was."""
-    sent: int | None = None  # messages in the first request
     rejected: Served | None = None
     refused = False
     for left in reversed(range(policy.max_retries + 1)):
         request = next(requests, None)
         assert request is not None, "a request that was due was not made"
-        sent = request.messages if sent is None else sent
         nudged = rejected is not None and not refused
-        assert request.messages == sent + nudged, "the nudge is not as it should be"
+        assert request.nudged == nudged, "the nudge is not as it should be"
         fault = FAULTS[request.fault]
         if is_answered(fault):
             outcome.text += _shown(request)

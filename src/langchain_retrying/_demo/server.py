@@ -82,7 +82,7 @@ class BlankingServer:
             function = {"name": name, "arguments": json.dumps({"city": "Paris"})}
             call = {"id": "call_1", "type": "function", "function": function}
             return {"role": "assistant", "content": None, "tool_calls": [call]}
-        prompt = first_said["user"]  # a retry may add another message
+        prompt = first_said["user"].partition("\n\n")[0]  # a retry may add to it
         self._answers[prompt] += 1
         random = Random(f"{self._seed} {prompt} {self._answers[prompt]}")  # noqa: S311 -- no secret
         if random.random() < self._blank_rate:

@@ -151,7 +151,7 @@ def _account(call: Call, retries: Mapping[str, Any] | None, usage: Mapping[str, 
     earlier = retries["rejected"] if call.verdict.is_answer else retries["rejected"][:-1]
     if earlier:
         call.first_kind = ReplyKind(earlier[0]["kind"])
-    call.extra_input_tokens = sum(attempt["input_tokens"] for attempt in earlier)
-    call.extra_output_tokens = sum(attempt["output_tokens"] for attempt in earlier)
+    call.extra_input_tokens = sum(attempt["rejected_input_tokens"] for attempt in earlier)
+    call.extra_output_tokens = sum(attempt["rejected_output_tokens"] for attempt in earlier)
     call.input_tokens += call.extra_input_tokens
     call.output_tokens += call.extra_output_tokens
