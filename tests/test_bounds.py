@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 import pickle
@@ -9,7 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from tenacity import (
@@ -343,6 +344,154 @@ def test_a_retry_for_which_there_is_nothing_to_try_takes_no_token(way):
     policy = RetryPolicy(wait=None, stop=budget, remedies=remedies)
     ask(way, RetryingChatModel(ScriptedChatModel([""]), policy))
     assert budget.tokens == 1
+
+
+class RaisesWhenRetrying(BaseCallbackHandler):
+    raise_error = True
+
+    def on_retry(self, retry_state, **kwargs):
+        raise LookupError
+
+
+def test_a_retry_that_is_not_made_gives_its_token_back(way, slept):
+    """Not one more: of `a & budget` it may have taken none."""
+    event = threading.Event()
+    for combine, left in (
+        (lambda budget: budget, 3),
+        (lambda budget: stop_after_attempt(99) & budget, 3),
+        (lambda budget: stop_after_attempt(1) & budget, 3),
+        (lambda budget: stop_any(budget, budget.__call__), 3),
+    ):
+        budget = RetryBudget(reserve=9)
+        while budget.tokens > left:
+            budget(None)
+        stop = combine(budget) | stop_when_event_set(event)
+        event.clear()
+        model = RetryingChatModel(
+            ScriptedChatModel(["", "never"]), RetryPolicy(wait=wait_fixed(9), stop=stop)
+        )
+        ask(way, model, config={"callbacks": [SetsWhenRetrying(event)]})
+        assert budget.tokens == left
+
+
+def test_a_token_of_a_bound_that_stops_after_all_goes_back(way):
+    budget = RetryBudget(reserve=3)
+    policy = RetryPolicy(wait=None, stop=budget | stop_after_attempt(1))
+    ask(way, RetryingChatModel(ScriptedChatModel([""]), policy))
+    assert budget.tokens == 3
+
+
+def test_so_does_that_of_a_retry_whose_report_raises(way):
+    budget = RetryBudget(reserve=3)
+    model = RetryingChatModel(ScriptedChatModel([""]), RetryPolicy(wait=None, stop=budget))
+    with pytest.raises(LookupError):
+        ask(way, model, config={"callbacks": [RaisesWhenRetrying()]})
+    assert budget.tokens == 3
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_so_does_that_of_a_cancelled_wait(streamed):
+    """The wait is an hour, and real."""
+    budget = RetryBudget(reserve=3)
+    retrying = asyncio.Event()
+
+    class Tells(AsyncCallbackHandler):
+        async def on_retry(self, retry_state, **kwargs):
+            retrying.set()
+
+    policy = RetryPolicy(wait=wait_fixed(3600), stop=budget)
+    model = RetryingChatModel(ScriptedChatModel([""]), policy)
+    config = {"callbacks": [Tells()]}
+
+    async def read():
+        return [chunk async for chunk in model.astream("Hi", config)]
+
+    task = asyncio.create_task(read() if streamed else model.ainvoke("Hi", config))
+    await retrying.wait()
+    assert budget.tokens == 2
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert budget.tokens == 3
+
+
+def test_an_attempt_that_is_made_has_used_its_token(way):
+    budget = RetryBudget(reserve=3)
+    model = ScriptedChatModel(["", TimeoutError()])
+    with pytest.raises(TimeoutError):
+        ask(way, RetryingChatModel(model, RetryPolicy(wait=None, stop=budget)))
+    assert budget.tokens == 2
+
+
+# What ended a call
+
+
+def spent() -> RetryBudget:
+    budget = RetryBudget(reserve=1)
+    budget(None)
+    return budget
+
+
+def set_event() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+@pytest.mark.parametrize(
+    ("policy", "bound", "hint"),
+    [
+        ({"max_retries": 1}, "max_retries", "allow more retries or another nudge"),
+        ({"stop": stop_after_attempt(2)}, "max_retries", "allow more retries or another nudge"),
+        (
+            {"remedies": {ReplyKind.BLANK: [lambda request, error: None]}},
+            "nothing_to_try",
+            "add an",
+        ),
+        ({"stop": stop_after_delay(0)}, "deadline", "allow more time"),
+        ({"stop": stop_before_delay(0)}, "deadline", "allow more time"),
+        ({"stop": stop_after_rejected_tokens(7)}, "rejected_tokens", "allow more tokens"),
+        ({"stop": spent()}, "retry_budget", "look at the provider"),
+        ({"stop": stop_after_delay(99) | spent()}, "retry_budget", "look at the provider"),
+        ({"stop": stop_when_event_set(set_event())}, "event", "the call was told to stop"),
+        ({"stop": stop_when_blank_repeats}, "repeated_blank", "repeating changes nothing"),
+        ({"stop": lambda state: True}, "stop", "see the policy's stop strategy"),
+        ({"stop": stop_all(stop_after_delay(0), spent())}, "stop", "see the policy's stop"),
+    ],
+)
+def test_the_error_says_which_bound_ended_the_call(way, policy, bound, hint):
+    error = raised(way, [blank(7)] * 3, **policy)
+    assert error.bound == bound
+    assert f"Ended by: {bound}. Hint: " in str(error)
+    assert hint in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.bound, str(again)) == (bound, str(error))
+
+
+def test_so_does_that_of_a_kind_that_is_not_retried(way):
+    cut = AIMessage("", response_metadata={"finish_reason": "length"})
+    error = raised(way, [cut])
+    assert error.bound == "not_retried"
+    assert "RaiseOutputBudget" in str(error)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_so_does_that_of_a_wait_that_is_ended(way, slept, late):
+    event = threading.Event()
+    handler = SetsWhenRetrying(event)
+    model = ScriptedChatModel([""], rate_limiter=SlowLimiter(slept, 6 if late else 0))
+    stop = stop_after_delay(5) if late else stop_when_event_set(event)
+    policy = RetryPolicy(wait=None, stop=stop, on_exhausted="raise")
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(model, policy), config={"callbacks": [handler]})
+    assert caught.value.bound == ("deadline" if late else "event")
+
+
+def test_while_a_call_goes_on_nothing_has_ended_it(way):
+    bounds = []
+    policy = RetryPolicy(wait=None, nudge=lambda messages, error: bounds.append(error.bound))
+    ask(way, RetryingChatModel(ScriptedChatModel(["", "Hello."]), policy))
+    assert bounds == [None]
 
 
 def test_a_proper_end_and_a_refusal_to_retry_add_nothing(way):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import logging
@@ -12,6 +13,7 @@ from langchain_core.exceptions import LangChainException
 from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
+from tenacity import retry_if_exception_type
 
 from conftest import ask
 from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
@@ -121,6 +123,54 @@ def test_it_survives_pickling_and_copying(way_back):
     assert vars(again) == vars(error)
     assert str(again) == str(error)
     assert type(again) is EmptyCompletionError
+
+
+def test_attempts_are_those_of_the_account(way):
+    """Of requests that raised and were made again, too."""
+    script = ["", TimeoutError(), ""]
+    common = {"wait": None, "retry": retry_if_exception_type(TimeoutError)}
+    returned = RetryingChatModel(ScriptedChatModel(script), RetryPolicy(**common))
+    account = ask(way, returned).response_metadata["empty_retry"]
+    policy = RetryPolicy(on_exhausted="raise", **common)
+    with pytest.raises(EmptyCompletionError) as caught:
+        ask(way, RetryingChatModel(ScriptedChatModel(script), policy))
+    assert caught.value.attempts == account["attempts"] == 3
+    assert len(caught.value.rejected) == len(account["rejected"]) == 2
+
+
+def test_a_providers_words_forge_no_line(way, caplog):
+    reason = "stop\nWARNING all is well\x1b[2J\u2028Größe"
+    reply = AIMessage("", response_metadata={"finish_reason": reason})
+    error = raised(way, [reply] * 2)
+    told = [str(error), *(record.getMessage() for record in caplog.records)]
+    assert len(told) == 3
+    for text in told:
+        assert len(text.splitlines()) == 1
+        assert r"stop\nWARNING all is well\x1b[2J\u2028Größe" in text
+    assert error.finish_reasons == (reason, reason)  # as it was spelt
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_langgraphs_retry_policy_does_not_repeat_it(is_async):
+    graph = pytest.importorskip("langgraph.graph")
+    retry = pytest.importorskip("langgraph.types").RetryPolicy(initial_interval=0.001)
+    inner = ScriptedChatModel(lambda messages: "")
+    model = RetryingChatModel(inner, RetryPolicy(wait=None, on_exhausted="raise"))
+
+    def respond(state):
+        return {"messages": [model.invoke(state["messages"])]}
+
+    builder = graph.StateGraph(graph.MessagesState)
+    try:
+        builder.add_node("respond", respond, retry_policy=retry)
+    except TypeError:  # as it was called at first
+        builder.add_node("respond", respond, retry=retry)
+    builder.set_entry_point("respond")
+    compiled = builder.compile()
+    state = {"messages": [HumanMessage("Hi")]}
+    with pytest.raises(EmptyCompletionError):
+        asyncio.run(compiled.ainvoke(state)) if is_async else compiled.invoke(state)
+    assert len(inner.requests) == 3
 
 
 def test_a_long_finish_reason_is_cut():

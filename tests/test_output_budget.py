@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_openai.chat_models.base import BaseChatOpenAI
+from tenacity import retry_if_exception_type
 
 from conftest import ask
 from langchain_retrying import (
     EmptyCompletionError,
+    FallbackModel,
     Nudge,
     RaiseOutputBudget,
     RejectedAttempt,
@@ -21,6 +24,7 @@ from langchain_retrying import (
     Request,
     RetryingChatModel,
     RetryPolicy,
+    WithParams,
 )
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
@@ -134,6 +138,79 @@ def test_on_whatever_rung_it_stands_it_starts_from_the_budget_there_is(way):
     assert [request.kwargs["max_tokens"] for request in model.requests] == [100, 100, 200, 300]
 
 
+CUT_OFF = AIMessage("", response_metadata={"finish_reason": "length"})
+
+
+class RefusedError(Exception):
+    status_code = 400
+
+
+@pytest.mark.parametrize(
+    ("script", "rung", "budgets"),
+    [
+        # What brought no reply raises nothing.
+        ([CUT_OFF, TimeoutError(), CUT_OFF], RaiseOutputBudget(), [100, 200, 200, 400]),
+        ([TimeoutError(), CUT_OFF, CUT_OFF], RaiseOutputBudget(), [100, 100, 200, 400]),
+        ([CUT_OFF, RefusedError(), CUT_OFF], (RaiseOutputBudget(), Nudge()), [100, 200, 200, 400]),
+        # Nor does it fall back to the old one where another ladder takes over.
+        ([CUT_OFF, "", CUT_OFF, " "], RaiseOutputBudget(), [100, 200, 200, 400, 400]),
+        ([CUT_OFF, "", TimeoutError(), " "], RaiseOutputBudget(), [100, 200, 200, 200, 200]),
+        # Nor is it the budget of a remedy before it.
+        ([CUT_OFF] * 2, (WithParams(max_tokens=300), RaiseOutputBudget()), [100, 600, 1200]),
+        ([CUT_OFF] * 2, [WithParams(max_tokens=300), RaiseOutputBudget()], [100, 300, 600]),
+    ],
+)
+def test_it_doubles_what_the_last_cut_off_reply_had(way, script, rung, budgets):
+    model = ScriptedChatModel([*script, "Hello."])
+    ladder = rung if isinstance(rung, list) else [rung]
+    policy = RetryPolicy(
+        9,
+        wait=None,
+        retry=retry_if_exception_type(TimeoutError),
+        remedies={CUT: ladder, ReplyKind.BLANK: [Nudge()]},
+    )
+    assert ask(way, RetryingChatModel(model, policy), max_tokens=100).content == "Hello."
+    assert [request.kwargs["max_tokens"] for request in model.requests] == budgets
+
+
+def test_with_a_ceiling_errors_in_between_use_none_of_it_up(way):
+    model = ScriptedChatModel([CUT_OFF, TimeoutError(), TimeoutError(), CUT_OFF, "Hello."])
+    retry = retry_if_exception_type(TimeoutError)
+    remedies = {CUT: [RaiseOutputBudget(ceiling=400)]}
+    policy = RetryPolicy(9, wait=None, retry=retry, remedies=remedies)
+    assert ask(way, RetryingChatModel(model, policy), max_tokens=100).content == "Hello."
+
+
+def cut_off(tokens: int) -> AIMessage:
+    usage = {"input_tokens": 1, "output_tokens": tokens, "total_tokens": tokens + 1}
+    return CUT_OFF.model_copy(update={"usage_metadata": usage})
+
+
+def test_after_a_fallback_it_starts_from_the_primarys_own_budget(way):
+    fallback = ScriptedChatModel([cut_off(5000)])
+    ladder = [FallbackModel(fallback.bind(max_tokens=5000)), RaiseOutputBudget()]
+    policy = RetryPolicy(9, wait=None, remedies={CUT: ladder})
+    model = ScriptedChatModel([cut_off(100), "Hello."])
+    ask(way, RetryingChatModel(model, policy), max_tokens=100)
+    assert [request.kwargs["max_tokens"] for request in model.requests] == [100, 200]
+    # Where it has none that is known, a fallback's tokens don't tell of it.
+    model = ScriptedChatModel([cut_off(100), "never"])
+    fallback.requests.clear()
+    ask(way, RetryingChatModel(model, policy))
+    assert len(model.requests) == 1
+
+
+def test_a_fallbacks_raised_budget_is_not_the_primarys(way):
+    fallback = ScriptedChatModel([cut_off(300)])
+    bound = FallbackModel(fallback.bind(max_tokens=5000))
+    ladder = [(bound, RaiseOutputBudget()), WithParams(a=1)]
+    policy = RetryPolicy(9, wait=None, remedies={CUT: ladder})
+    model = ScriptedChatModel([cut_off(100), "Hello."])
+    ask(way, RetryingChatModel(model, policy), max_tokens=100)
+    assert fallback.requests[0].kwargs["max_tokens"] == 10000
+    assert [request.kwargs["max_tokens"] for request in model.requests] == [100, 100]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
@@ -191,6 +268,56 @@ def test_the_raised_budget_reaches_the_provider(server, case_id):
     )
     assert after >= 2 * before > 0
     assert second == first  # but for the budget
+
+
+def test_a_raised_budget_of_ollamas_stays_when_a_blank_follows(server):
+    case = CASES["ollama-thinking-only-length"]
+    model = build({**case["client"], "kwargs": {"num_predict": 50}}, server.url)
+    blank = {
+        "model": "model-a",
+        "created_at": "2026-01-01T00:00:00Z",
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": "stop",
+    }
+    server.play(
+        encode("ollama", "invoke", case["body"]),
+        encode("ollama", "invoke", blank),
+        good("ollama", "invoke"),
+    )
+    policy = RetryPolicy(remedies={CUT: [RaiseOutputBudget()], ReplyKind.BLANK: [Nudge()]})
+    ask("invoke", RetryingChatModel(model, policy))
+    budgets = [request["json"]["options"]["num_predict"] for request in server.requests]
+    assert budgets == [50, 100, 100]
+
+
+@pytest.mark.parametrize("mode", ["invoke", "stream"])
+def test_a_budget_among_model_kwargs_is_raised_under_its_name(server, mode):
+    """As in ChatGroq, ChatDeepSeek and ChatXAI, which have no field of that name."""
+    api = "openai-chat"
+    cut = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "model-a",
+        "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "length"}],
+    }
+    if mode == "stream":
+        choice = {"index": 0, "delta": {"role": "assistant"}, "finish_reason": "length"}
+        cut = [{**cut, "object": "chat.completion.chunk", "choices": [choice]}, "[DONE]"]
+    server.play(encode(api, mode, cut), good(api, mode))
+    model = BaseChatOpenAI(
+        model="model-a",
+        api_key="none",
+        base_url=f"{server.url}/v1",
+        max_retries=0,
+        model_kwargs={"max_completion_tokens": 50},
+    )
+    policy = RetryPolicy(remedies={CUT: [RaiseOutputBudget()]})
+    ask(mode, RetryingChatModel(model, policy))
+    first, second = (request["json"] for request in server.requests)
+    assert first["max_completion_tokens"] == 50
+    assert second == {**first, "max_completion_tokens": 100}
 
 
 def test_a_budget_unknown_before_starts_from_what_was_used(server):

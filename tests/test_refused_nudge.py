@@ -1,13 +1,15 @@
-"""A provider that rejects a user's turn after a tool's, as Mistral does, still gets its retry."""
+"""A provider that does not take the nudge, as Mistral after a tool's turn, still gets its retry."""
 
 from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
 
 from conftest import WAYS, ask
 from langchain_retrying import Nudge, ReplyKind, RetryingChatModel, RetryPolicy, WithParams
@@ -166,8 +168,8 @@ def test_a_refusal_of_other_changes_goes_through(way):
 
 
 class RefusalError(Exception):
-    def __init__(self, **attributes):
-        super().__init__("refused")
+    def __init__(self, text="refused", **attributes):
+        super().__init__(text)
         vars(self).update(attributes)
 
 
@@ -220,3 +222,148 @@ def test_a_refused_first_request_goes_through_and_so_does_a_silent_repeat(way):
     ):
         with pytest.raises(RefusalError):
             ask(way, RetryingChatModel(ScriptedChatModel(script), policy))
+
+
+# Chat templates that take turns of user and assistant only
+
+
+class StrictTemplate(WireServer):
+    """Refuses two turns of one role in a row, as llama.cpp's server and vLLM do."""
+
+    status, message = 500, "Conversation roles must alternate user/assistant/user/assistant/..."
+
+    def _answer(self, request):
+        roles = [message["role"] for message in request.get_json()["messages"]]
+        response = super()._answer(request)
+        if any(one == other for one, other in pairwise(roles)):
+            self.refused += 1
+            self.requests.pop()
+            response.status_code = self.status
+            response.set_data(json.dumps({"error": {"code": None, "message": self.message}}))
+            response.content_type = "application/json"
+        return response
+
+    refused = 0
+
+
+@pytest.fixture(params=[500, 400])
+def strict(request):
+    with StrictTemplate() as server:
+        server.status = request.param
+        yield server
+
+
+def ends_of(server) -> list[str]:
+    return [request["json"]["messages"][-1]["content"] for request in server.requests]
+
+
+def test_a_nudge_becomes_part_of_the_users_turn(strict, way):
+    model = play(strict, way, blanks=1)
+    prompt = [HumanMessage("Hi"), AIMessage("Yes?"), HumanMessage([{"type": "text", "text": "So"}])]
+    before = [message.model_copy(deep=True) for message in prompt]
+    for asked, end in (
+        (prompt[:1], "Hi\n\nGo on."),
+        (prompt, [{"type": "text", "text": "So"}, {"type": "text", "text": "Go on."}]),
+    ):
+        play(strict, way, blanks=1)
+        reply = ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), asked)
+        assert reply.content == "Recovered."
+        assert ends_of(strict)[1] == end
+    assert strict.refused == 0
+    assert prompt == before
+
+
+def test_a_nudge_given_as_a_message_is_left_out_where_it_is_refused(strict, way, caplog):
+    model = play(strict, way, blanks=1)
+    policy = RetryPolicy(nudge=HumanMessage("Go on."))
+    assert ask(way, RetryingChatModel(model, policy)).content == "Recovered."
+    assert (strict.refused, ends_of(strict)) == (1, ["Hi", "Hi"])
+    assert "Nudge refused in attempt 2" in caplog.text
+
+
+@pytest.mark.parametrize("last", [AIMessage("It is"), ChatMessage("It is", role="assistant")])
+@pytest.mark.parametrize("nudge", ["Go on.", HumanMessage("Go on."), Nudge()])
+def test_a_prefill_is_repeated_silently(way, last, nudge):
+    """The reply continues it."""
+    model = ScriptedChatModel(["", "42."])
+    prompt = [HumanMessage("What is it?"), last]
+    assert ask(way, RetryingChatModel(model, RetryPolicy(nudge=nudge)), prompt).content == "42."
+    assert [request.messages for request in model.requests] == [prompt] * 2
+
+
+def test_a_prefill_on_the_wire(strict, way):
+    model = play(strict, way, blanks=1)
+    prompt = [HumanMessage("What is it?"), AIMessage("It is")]
+    assert ask(way, RetryingChatModel(model), prompt).content == "Recovered."
+    assert (strict.refused, ends_of(strict)) == (0, ["It is", "It is"])
+
+
+class TemplateError(Exception):
+    """As jinja2 raises it in a model that runs in this process."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RefusalError("After the optional system message, roles must ...", status_code=500),
+        RefusalError("roles must alternate", code=500),
+        RefusalError("Jinja Exception", status_code=503),
+        TemplateError("chat template: unexpected turn"),
+    ],
+    ids=repr,
+)
+def test_so_are_errors_that_name_roles_or_the_template(way, error):
+    model = ScriptedChatModel(["", error, "Hello."])
+    assert ask(way, RetryingChatModel(model)).content == "Hello."
+    first, _, last = (request.messages for request in model.requests)
+    assert last == first
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RefusalError("Internal server error", status_code=500),
+        RefusalError("You lack the role of an owner", status_code=403),
+        RefusalError("alternating limits", status_code=429),
+        TimeoutError("patrolled"),
+    ],
+    ids=repr,
+)
+def test_and_others_are_not(way, error):
+    model = ScriptedChatModel(["", error, "never"])
+    with pytest.raises(type(error)):
+        ask(way, RetryingChatModel(model))
+
+
+def test_only_the_nudge_is_left_out_of_the_ladder(way):
+    def trim(request, error):
+        return replace(request, messages=request.messages[-1:])
+
+    ladder = [(trim, Nudge("Go on.")), WithParams(a=1), trim]
+    model = ScriptedChatModel(["", RefusalError(status_code=400), "", " ", "Hello."])
+    policy = RetryPolicy(4, wait=None, remedies={ReplyKind.BLANK: ladder})
+    prompt = [HumanMessage("One"), AIMessage("Two"), HumanMessage("Three")]
+    assert ask(way, RetryingChatModel(model, policy), prompt).content == "Hello."
+    ends = [[message.content for message in request.messages] for request in model.requests]
+    whole, cut = ["One", "Two", "Three"], ["Three"]
+    assert ends == [whole, ["Three\n\nGo on."], cut, whole, cut]
+
+
+def test_a_nudge_within_a_remedy_of_ones_own_is_left_out_too(way):
+    model = ScriptedChatModel(["", RefusalError(status_code=400), "Hello."])
+
+    def mine(request, error):
+        return Nudge("Go on.")(request, error)
+
+    remedies = {ReplyKind.BLANK: [mine]}
+    assert ask(way, RetryingChatModel(model, RetryPolicy(remedies=remedies))).content == "Hello."
+    assert [request.messages[-1].content for request in model.requests][-1] == "Hi"
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_causes_in_a_circle_end(way, length):
+    errors = [RefusalError() for _ in range(length)]
+    for position, error in enumerate(errors):
+        error.__cause__ = errors[(position + 1) % length]
+    with pytest.raises(RefusalError):
+        ask(way, RetryingChatModel(ScriptedChatModel(["", errors[0], "never"])))

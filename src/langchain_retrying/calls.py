@@ -135,13 +135,13 @@ class StreamedCall(Attempts):
         if gate.has_come and gate.holds_reasoning and not gate.committed:
             assert gate.judge is not None  # it has seen what has come
             what = ", ".join(sorted(gate.judge.verdict().seen)) or "nothing that shows"
-            usage: Any = gate.message().usage_metadata or {}
-            add_note(
-                error,
-                f"What the stream had brought until then was held back: {what}; "
-                f"{usage.get('input_tokens', 0)} input and "
-                f"{usage.get('output_tokens', 0)} output tokens.",
+            usage = gate.message().usage_metadata
+            tokens = (
+                f"{usage['input_tokens']} input and {usage['output_tokens']} output tokens"
+                if usage
+                else "no tokens reported"
             )
+            add_note(error, f"What had come of the stream was held back: {what}; {tokens}.")
 
     def ended(self) -> Iterable[Any] | None:
         """Take the end, the commit or a bound; give what goes out first, or None."""
