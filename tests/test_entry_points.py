@@ -160,10 +160,13 @@ def test_nothing_at_all_is_a_blank(way):
     assert len(model.requests) == 2
 
 
-def test_nothing_at_all_to_the_end_is_what_the_bare_model_makes_of_it(way):
+@pytest.mark.parametrize("kwargs", [{}, {"stream": True}], ids=str)
+def test_nothing_at_all_to_the_end_is_what_the_bare_model_makes_of_it(way, kwargs):
+    """Also where LangChain streams underneath `invoke`."""
+
     def made_of(model):
         with pytest.raises((ValueError, IndexError)) as caught:
-            ask(way, model)
+            ask(way, model, **kwargs)
         return caught.value
 
     bare = made_of(ScriptedChatModel([[]]))

@@ -190,9 +190,10 @@ def test_what_had_come_is_told_in_a_note(streaming_way):
     [
         ([ConnectionError("cut")], RetryPolicy()),  # nothing had come
         (["Hello.", ConnectionError("cut")], RetryPolicy()),  # it was let out
+        ([" ", "Hello.", ConnectionError("cut")], RetryPolicy()),
         ([thought("Let me"), ConnectionError("cut")], RetryPolicy(hold_reasoning=False)),
     ],
-    ids=["nothing", "an answer", "live reasoning"],
+    ids=["nothing", "an answer", "an answer after a space", "live reasoning"],
 )
 def test_what_was_not_held_needs_no_note(streaming_way, script, policy):
     with pytest.raises(ConnectionError) as caught:
