@@ -8,11 +8,12 @@ import gc
 import weakref
 
 import pytest
+from langchain_core.language_models.chat_models import generate_from_stream
 from langchain_core.messages import AIMessage, HumanMessage
 from tenacity import retry_if_exception_type
 
 from conftest import ask
-from langchain_retrying import RetryingChatModel, RetryPolicy
+from langchain_retrying import Nudge, RaiseOutputBudget, RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
 
 
@@ -23,6 +24,8 @@ class Forgetful(ScriptedChatModel):
         reply = super()._next([], stop, {}, streamed=streamed)
         if reply == ("time out",):
             raise TimeoutError
+        if reply == ("no chunk",):  # as LangChain tells it
+            generate_from_stream(iter([]))
         return reply
 
 
@@ -34,6 +37,20 @@ CASES = {
     "raised": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="raise")),
     "an exception": (["time out"], RetryPolicy()),
     "an exception in a retry": ([" ", "time out"], RetryPolicy()),
+    "a blank in disguise, then an answer": (["no chunk", "Hello"], RetryPolicy()),
+    "a blank in disguise, raised": (["no chunk"] * 3, RetryPolicy(wait=None)),
+    "a text in its place, too": (
+        ["no chunk"] * 3,
+        RetryPolicy(wait=None, on_exhausted="There is no answer."),
+    ),
+    "nothing at all": ([[]] * 3, RetryPolicy(wait=None)),
+    "an output budget that is kept": (
+        [AIMessage("", response_metadata={"finish_reason": "length"}), "", "Hello"],
+        RetryPolicy(
+            wait=None,
+            remedies={"truncated": [RaiseOutputBudget(ceiling=9)], "blank": [Nudge()]},
+        ),
+    ),
     "an exception, retried": (
         ["time out", "Hello"],
         RetryPolicy(retry=retry_if_exception_type(TimeoutError)),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -195,9 +195,15 @@ class Attempts:
         self.explain(error)
         return False
 
-    def explain(self, error: Exception) -> None:
-        """Note on an exception which attempt it broke, if others were rejected before."""
-        before = self.rejected[:-1] if error is self.raised else self.rejected
+    def explain(self, error: Exception, *, is_last_rejected: bool = False) -> None:
+        """Note on an exception which attempt it broke, if others were rejected before.
+
+        Args:
+            error: The exception.
+            is_last_rejected: Whether it stands for the reply that was rejected last.
+
+        """
+        before = self.rejected[:-1] if is_last_rejected else self.rejected
         if before:
             kinds = ", ".join(attempt.kind.value for attempt in before)
             add_note(
@@ -249,9 +255,9 @@ class Attempts:
         """
         error, outcome = self.error, self.policy.on_exhausted
         if self.is_accepted or outcome == "return":
-            if self.raised is not None:
-                self.raise_again(self.raised)
+            self.raise_again(self.raised)
             return None
+        self.raised = None  # as below
         assert error is not None  # over, and not accepted, means that a reply was rejected
         if outcome == "raise":
             # Its traceback will hold this call's frames: they must not hold it.
@@ -272,9 +278,11 @@ class Attempts:
                 )
         return with_account(message, {**self._account(), "stand_in": True})
 
-    def raise_again(self, error: Exception) -> NoReturn:
-        """Raise what came instead of a reply, with a note."""
-        self.explain(error)
+    def raise_again(self, error: Exception | None) -> None:
+        """Raise what came instead of the last reply, with a note; nothing, if it was none."""
+        if error is None:
+            return
+        self.explain(error, is_last_rejected=True)
         # Its traceback will hold this call's frames: they must not hold it.
         self.raised = self.retry_state = None
         try:
@@ -282,8 +290,9 @@ class Attempts:
         finally:
             del error
 
-    def tell_budgets(self) -> None:
-        """Tell the policy's budgets that the call was answered."""
+    def answered(self) -> None:
+        """Take note that the call was answered."""
+        self.raised = None  # its traceback holds this call's frames
         for budget in self.policy.budgets:
             budget.answered()
 

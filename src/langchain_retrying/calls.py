@@ -51,8 +51,8 @@ class WholeCall(Attempts):
                 if self.reject(verdict, message_of(result) if generations else None):
                     return None
                 return self.at_its_end(result)
-        if self.policy.budgets:
-            self.tell_budgets()
+        if self.raised or self.policy.budgets:
+            self.answered()
         return self._accounted(result)
 
     def at_its_end(self, result: ChatResult = NO_RESULT) -> ChatResult:
@@ -128,9 +128,9 @@ class StreamedCall(Attempts):
         self._failed = super().catches(error, without_chunks=not self.gate.has_come)
         return self._failed
 
-    def explain(self, error: Exception) -> None:
+    def explain(self, error: Exception, *, is_last_rejected: bool = False) -> None:
         """Note on an exception what was rejected before, and what was held when it came."""
-        super().explain(error)
+        super().explain(error, is_last_rejected=is_last_rejected)
         gate = self.gate
         if gate.has_come and gate.holds_reasoning and not gate.committed:
             assert gate.judge is not None  # it has seen what has come
@@ -151,8 +151,8 @@ class StreamedCall(Attempts):
             if not verdict.is_answer:
                 self.reject(verdict, gate.message() if gate.has_come else None)
         if gate.committed:
-            if self.policy.budgets:
-                self.tell_budgets()
+            if self.raised or self.policy.budgets:
+                self.answered()
             held = gate.release(self.account_of_retries())
             return self._after_others(held) if self._blocks_before else held
         if not self.is_over:
@@ -174,10 +174,8 @@ class StreamedCall(Attempts):
         if message is not None:
             return gate.items_of(message)
         if self.nothing_came:
-            error = error_of_empty_stream() if self.attempt_number > 1 else None
-            if error is not None:  # as LangChain would raise it, but with a note
-                self.raised = error
-                self.raise_again(error)
+            if self.attempt_number > 1:  # as LangChain would raise it, but with a note
+                self.raise_again(error_of_empty_stream())
             return ()
         if gate.nothing_is_held:
             return gate.items_of(self.last_message)
