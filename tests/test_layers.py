@@ -22,7 +22,7 @@ LAYERS = [
     "calls",
     "opening",
     "attempts callbacks",
-    "policy disguises refusals output_budget",
+    "policy disguises refusals output_budget llm_output",
     "_checks",
     "proper_end",
     "remedies bounds _fingerprint",

@@ -15,6 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_retrying._compat import add_note
 from langchain_retrying.attempts import Attempts, with_account
 from langchain_retrying.callbacks import Token, error_of_empty_stream
+from langchain_retrying.llm_output import in_place_of
 from langchain_retrying.opening import HeldTokens, Opening, with_blocks_after
 from langchain_retrying.reply import NOTHING, ReplyJudge, Verdict, is_plain_text
 
@@ -40,6 +41,8 @@ class WholeCall(Attempts):
         """Take a result, None after an exception; give the one for the caller, or None."""
         if result is None:
             return self.at_its_end() if self.is_over else None
+        if self.asks_another:
+            result = in_place_of(self._original[2], self.model, result)
         generations = result.generations
         if not self.gate.committed and (
             self.expected_tools
