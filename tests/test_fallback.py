@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import RunnableLambda
@@ -193,24 +194,164 @@ def test_several_that_are_forced_and_none_at_all():
     assert of("none") == {}
 
 
-def test_the_callers_choice_of_a_model_does_not_hold_for_it():
+@pytest.mark.parametrize("name", ["model", "model_name", "model_id", "modelId"])
+def test_the_callers_choice_of_a_model_does_not_hold_for_it(name):
     inner, other = ScriptedChatModel([""]), ScriptedChatModel(["Hello."])
-    falling_back(inner, FallbackModel(other)).invoke("Hi", model="a-mini", seed=1)
+    falling_back(inner, FallbackModel(other)).invoke("Hi", **{name: "a-mini"}, seed=1)
     assert other.requests[0].kwargs == {"seed": 1}
+
+
+SCHEMA = {"type": "object", "properties": {"key": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "lookup", "parameters": SCHEMA}},
+        {"type": "function", "name": "lookup", "parameters": SCHEMA},
+        {"type": "function", "name": "lookup"},
+        {"name": "lookup", "description": "Look a key up."},
+        {"name": "lookup", "parameters": SCHEMA},
+        {"name": "lookup", "input_schema": SCHEMA},
+        {"type": "custom", "name": "lookup", "input_schema": SCHEMA},
+        {"toolSpec": {"name": "lookup", "inputSchema": {"json": SCHEMA}, "description": "A."}},
+        {**SCHEMA, "title": "lookup", "description": "Look a key up."},
+        {"title": "lookup", "properties": {}, "description": "Look a key up."},
+        lookup,
+    ],
+    ids=str,
+)
+def test_a_tool_in_the_format_of_any_integration_is_bound(tool):
+    inner, other = ScriptedChatModel([""]), Other(["Hello."])
+    falling_back(inner, FallbackModel(other)).invoke("Hi", tools=[tool])
+    assert other.requests[0].kwargs == {"tools": ["lookup"], "choice": None}
 
 
 @pytest.mark.parametrize(
     "tool",
     [
         {"type": "web_search_20250305", "name": "web_search"},
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "custom", "name": "free_text"},
+        {"type": "mcp", "server_label": "a", "server_url": "b"},
+        {"type": "web_search"},
+        {"type": "function"},
         {"google_search": {}},
+        {"systemTool": {"name": "nova_grounding"}},
+        {"cachePoint": {"type": "default"}},
     ],
-    ids=["typed", "named"],
+    ids=str,
 )
 def test_tools_that_run_at_the_provider_are_left_out(tool):
     inner, other = ScriptedChatModel([""]), Other(["Hello."])
     falling_back(inner, FallbackModel(other)).invoke("Hi", tools=[tool])
     assert other.requests[0].kwargs == {}
+
+
+def kwargs_of(other, **kwargs):
+    """With which arguments the other model is called."""
+    falling_back(ScriptedChatModel([""]), FallbackModel(other)).invoke("Hi", **kwargs)
+    model = getattr(other, "bound", other)
+    return model.requests[0].kwargs
+
+
+def test_a_choice_of_a_tool_that_is_left_out_forces_nothing():
+    tools = [{"type": "web_search_20250305", "name": "web_search"}, {"name": "a"}, {"name": "b"}]
+    choice = {"type": "tool", "name": "web_search"}
+    asked = kwargs_of(Other(["Hello."]), tools=tools, tool_choice=choice)
+    assert asked == {"tools": ["a", "b"], "choice": None}
+
+
+@pytest.mark.parametrize("choice", ["NONE", {"type": "none"}])
+def test_tools_that_may_not_be_called_are_not_offered(choice):
+    assert kwargs_of(Other(["Hello."]), tools=[{"name": "a"}], tool_choice=choice) == {}
+
+
+def test_tools_of_its_own_take_the_place_of_all_that_is_said_of_tools():
+    said = {"tools": [{"name": "a"}], "tool_choice": "a", "seed": 1}
+    own = [{"name": "own"}]
+    assert kwargs_of(ScriptedChatModel(["Hello."]).bind(tools=own), **said) == {
+        "tools": own,
+        "seed": 1,
+    }
+    assert kwargs_of(Other(["Hello."]).bind(tools=own), **said) == {"tools": own}
+    assert kwargs_of(ScriptedChatModel(["Hello."]).bind(n=1), **said) == {**said, "n": 1}
+
+
+def test_models_that_take_no_tools_are_not_of_one_integration_for_that():
+    class First(Whole):
+        reply: str = ""
+
+    class Second(Whole):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            assert not kwargs
+            return super()._generate(messages)
+
+    model = falling_back(First(), FallbackModel(Second()))
+    assert model.invoke("Hi", temperature=0.5).content == "Hello."
+
+    class Subclass(ScriptedChatModel):
+        pass
+
+    assert kwargs_of(Subclass(["Hello."]), seed=1) == {"seed": 1}
+
+
+def test_a_model_that_can_have_no_tools_is_not_asked(way, caplog):
+    """As without it: the blank is returned, and nothing is raised."""
+    inner = ScriptedChatModel([""])
+    model = falling_back(inner, FallbackModel(Whole())).bind_tools([lookup])
+    assert ask(way, model).content == ""
+    assert "Whole can't stand in, it does not take the tools (NotImplementedError)" in caplog.text
+
+
+def test_where_nothing_can_be_forced_the_tools_are_bound_all_the_same(server):
+    client = {"class": "ChatBedrockConverse", "kwargs": {"model": "meta.llama3-1-8b-instruct-v1:0"}}
+    other = build(client, server.url)
+    server.play(good("bedrock-converse", "invoke"))
+    model = falling_back(ScriptedChatModel([""]), FallbackModel(other))
+    assert "Recovered." in str(
+        model.bind_tools([lookup, noop], tool_choice="any").invoke("Hi").content
+    )
+    config = server.requests[0]["json"]["toolConfig"]
+    assert [tool["toolSpec"]["name"] for tool in config["tools"]] == ["lookup", "noop"]
+    assert "toolChoice" not in config
+    (schema, empty) = [tool["toolSpec"]["inputSchema"]["json"] for tool in config["tools"]]
+    assert schema["properties"]["key"]["type"] == "string"
+    assert empty["type"] == "object"
+
+
+def noop() -> str:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize("takes", [True, False])
+async def test_a_run_manager_given_to_a_stream_reaches_who_takes_one(takes):
+    given = []
+
+    class Taking(Whole):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            given.append(run_manager)
+            return super()._generate(messages)
+
+        async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+            return self._generate(messages, stop, run_manager)
+
+    class Without(Whole):
+        def _generate(self, messages, stop=None, **kwargs):
+            given.append(kwargs)
+            return super()._generate(messages)
+
+        async def _agenerate(self, messages, stop=None, **kwargs):
+            return self._generate(messages, stop, **kwargs)
+
+    manager = CallbackManagerForLLMRun.get_noop_manager()
+    amanager = AsyncCallbackManagerForLLMRun.get_noop_manager()
+    other = FallbackModel(Taking() if takes else Without())
+    model = falling_back(ScriptedChatModel(["", ""]), other)
+    messages = [HumanMessage("Hi")]
+    assert [chunk async for chunk in model._astream(messages, run_manager=amanager, a=1)]
+    assert list(model._stream(messages, run_manager=manager, a=1))
+    assert given == ([amanager, manager] if takes else [{}, {}])
 
 
 FORMATS = {

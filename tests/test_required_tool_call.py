@@ -5,6 +5,7 @@ from __future__ import annotations
 import pydantic
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.tools import StructuredTool
 
 from conftest import ask, chunks_of
 from langchain_retrying import (
@@ -14,7 +15,7 @@ from langchain_retrying import (
     RetryPolicy,
 )
 from langchain_retrying.testing import ScriptedChatModel
-from langchain_retrying.tool_choice import forced_tools, offered_tools
+from langchain_retrying.tool_choice import forbids_tools, forced_tools, offered_tools
 from wire.clients import build, lookup
 
 REQUIRED = RetryPolicy(require_tool_call=True, wait=None, on_exhausted="raise")
@@ -163,6 +164,10 @@ NAMED = {"tools": [{"type": "function", "function": {"name": "a"}}, {"name": "b"
         (["a"], ("a",)),
         ("auto", ()),
         ("none", ()),
+        ("NONE", ()),
+        ("validated", ()),
+        ({"mode": "VALIDATED"}, ()),
+        ({}, ()),
         (None, ()),
         (False, ()),
         (3, ()),
@@ -171,6 +176,8 @@ NAMED = {"tools": [{"type": "function", "function": {"name": "a"}}, {"name": "b"
         ({"type": "any"}, ("a", "b")),
         ({"type": "auto"}, ()),
         ({"type": "tool", "name": "a"}, ("a",)),
+        ({"type": "custom", "custom": {"name": "a"}}, ("a",)),
+        ({"type": "function", "name": 3}, ()),
         ({"any": {}}, ("a", "b")),
         ({"auto": {}}, ()),
         ({"tool": {"name": "a"}}, ("a",)),
@@ -187,11 +194,60 @@ def test_which_tools_a_choice_forces(choice, names):
 
 
 def test_older_and_other_keys_force_too():
+    assert forced_tools({"functions": [{"name": "a"}], "function_call": "any"}) == ("a",)
     assert forced_tools({"functions": [{"name": "a"}], "function_call": {"name": "a"}}) == ("a",)
     config = {"function_calling_config": {"mode": "ANY"}}
     assert forced_tools({**NAMED, "tool_config": config}) == ("a", "b")
+    assert forced_tools({**NAMED, "tool_choice": "auto", "tool_config": config}) == ()
+    assert forced_tools({**NAMED, "toolChoice": {"any": {}}}) == ("a", "b")
     assert forced_tools({"tool_choice": "any"}) == ()
     assert forced_tools({}) == ()
+
+
+def test_tools_beside_those_that_run_at_bedrock_are_one_step_further_in():
+    pytest.importorskip("langchain_aws")
+    client = {"class": "ChatBedrockConverse", "kwargs": {"model": "amazon.nova-pro-v1:0"}}
+    model = build(client, "http://127.0.0.1:9")
+    bound = model.bind_tools([lookup, "nova_grounding"], tool_choice="any")
+    if "toolConfig" not in bound.kwargs:
+        pytest.skip("this version of langchain_aws has no such tools")
+    assert offered_tools(bound.kwargs) == ("lookup",)
+    assert forced_tools(bound.kwargs) == ("lookup",)
+    assert offered_tools({"toolConfig": None}) == ()
+
+
+def test_a_choice_that_is_an_object_of_gemini():
+    types = pytest.importorskip("google.genai.types")
+    calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=["a"])
+    config = types.ToolConfig(function_calling_config=calling)
+    assert forced_tools({**NAMED, "tool_config": config}) == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("choice", "forbidden"),
+    [
+        ("none", True),
+        ("NONE", True),
+        ({"type": "none"}, True),
+        ({"function_calling_config": {"mode": "NONE"}}, True),
+        ("auto", False),
+        ({"type": "auto"}, False),
+        ({"type": None}, False),
+        (None, False),
+        ([], False),
+        (True, False),
+    ],
+    ids=str,
+)
+def test_whether_a_choice_forbids_tools(choice, forbidden):
+    assert forbids_tools({**NAMED, "tool_choice": choice}) is forbidden
+    assert forbids_tools({**NAMED, "tool_config": choice}) is forbidden
+
+
+def test_tools_in_an_iterator_are_left_for_the_model():
+    tools = iter([{"name": "a"}])
+    assert offered_tools({"tools": tools}) == ()
+    assert next(tools) == {"name": "a"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +257,10 @@ def test_older_and_other_keys_force_too():
         ({"function_declarations": [{"name": "a"}, {"name": "b"}]}, ("a", "b")),
         ({"functionDeclarations": [{"name": "a"}]}, ("a",)),
         ({"google_search": {}}, ()),
+        ({"name": 3}, ()),
+        ({"toolSpec": {}, "name": "a"}, ()),
         (Answer, ("Answer",)),
+        (StructuredTool.from_function(lookup), ("lookup",)),
         (lookup, ("lookup",)),
         (object(), ()),
     ],
@@ -212,7 +271,14 @@ def test_the_names_of_offered_tools(tool, names):
 
 
 @pytest.mark.parametrize(
-    "name", ["ChatOpenAI", "ChatAnthropic", "ChatGoogleGenerativeAI", "ChatBedrockConverse"]
+    "name",
+    [
+        "ChatOpenAI",
+        "ChatAnthropic",
+        "ChatGoogleGenerativeAI",
+        "ChatMistralAI",
+        "ChatBedrockConverse",
+    ],
 )
 @pytest.mark.parametrize("choice", ["any", "lookup"])
 def test_a_choice_in_the_format_of_a_real_integration_is_understood(name, choice):
@@ -221,6 +287,12 @@ def test_a_choice_in_the_format_of_a_real_integration_is_understood(name, choice
     assert offered_tools(bound.kwargs) == ("lookup", "Answer")
     bound = bound.bound.bind_tools([lookup, Answer], tool_choice=choice)
     assert forced_tools(bound.kwargs) == (("lookup", "Answer") if choice == "any" else ("lookup",))
+
+
+def test_the_tools_and_the_choice_of_cohere_are_understood():
+    model = build({"class": "ChatCohere"}, "http://127.0.0.1:9")
+    bound = model.bind_tools([lookup, other], tool_choice="REQUIRED")
+    assert forced_tools(bound.kwargs) == offered_tools(bound.kwargs) == ("lookup", "other")
 
 
 def test_a_schema_for_structured_output_is_a_forced_tool(way):
