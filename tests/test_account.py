@@ -95,7 +95,7 @@ BODY = {
 POLICIES = {
     "raise": RetryPolicy(max_retries=1, wait=None, on_exhausted="raise"),
     "return": RetryPolicy(max_retries=1, wait=None),
-    "stand-in": RetryPolicy(max_retries=1, wait=None, on_exhausted="Sorry."),
+    "stand-in": RetryPolicy(max_retries=1, wait=None, on_exhausted="So sorry."),
     "remedies": RetryPolicy(
         max_retries=3,
         wait=None,

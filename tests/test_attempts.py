@@ -448,7 +448,7 @@ def test_no_candidate_goes_out_as_it_came(slept):
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
-        ("Sorry.", AIMessage("Sorry.", response_metadata={"a": 1}, id="msg-1")),
+        ("So sorry.", AIMessage("So sorry.", response_metadata={"a": 1}, id="msg-1")),
         (AIMessage("Sorry.", name="me"), AIMessage("Sorry.", name="me")),
         (lambda error: AIMessage(f"{error.attempts}"), AIMessage("1")),
     ],

@@ -253,11 +253,11 @@ def test_an_event_set_during_the_wait_leaves_the_last_reply(way, slept):
 def test_what_stands_in_does_so_then_too(way, slept):
     event = threading.Event()
     policy = RetryPolicy(
-        wait=wait_fixed(30), stop=stop_when_event_set(event), on_exhausted="Stopped."
+        wait=wait_fixed(30), stop=stop_when_event_set(event), on_exhausted="It stopped."
     )
     model = RetryingChatModel(ScriptedChatModel([""]), policy)
     reply = ask(way, model, config={"callbacks": [SetsWhenRetrying(event)]})
-    assert reply.content == "Stopped."
+    assert reply.content == "It stopped."
     assert reply.response_metadata["empty_retry"]["stand_in"] is True
 
 

@@ -201,7 +201,7 @@ def test_tokens_an_attempt_reports_itself_are_those_of_the_accepted_one(way, mod
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_tokens_of_a_reply_that_stands_in_are_dropped_and_of_one_returned_are_not(way):
-    stand_in = RetryPolicy(max_retries=0, on_exhausted="Nothing.")
+    stand_in = RetryPolicy(max_retries=0, on_exhausted="Nothing came.")
     dropped = recorded(way, RetryingChatModel(Reporting([[" "]]), stand_in))
     assert [event for event in dropped if event[0] == "token"] == []
     returned = recorded(way, RetryingChatModel(Reporting([[" "]]), RetryPolicy(max_retries=0)))

@@ -23,10 +23,9 @@ LAYERS = [
     "opening",
     "attempts callbacks",
     "policy disguises refusals output_budget llm_output",
-    "_checks",
     "proper_end",
     "remedies bounds _fingerprint",
-    "errors",
+    "errors _checks",
     "reply tool_choice",
     "finish_reasons visible_text _compat waiting",
 ]

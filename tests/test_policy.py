@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -18,11 +19,13 @@ from langchain_core.runnables import RunnableLambda
 from tenacity import (
     RetryCallState,
     Retrying,
+    retry_if_exception,
     retry_if_exception_message,
     retry_if_exception_type,
     stop_after_attempt,
     stop_after_delay,
     stop_when_event_set,
+    wait_chain,
     wait_fixed,
     wait_random,
 )
@@ -80,6 +83,8 @@ class AsyncStrategy:
         ({"retry": async_strategy}, TypeError, "retry must not be async"),
         ({"nudge": ""}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
         ({"nudge": " "}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
+        ({"nudge": HumanMessage(" ")}, ValueError, "nudge must not be empty; write nudge=None"),
+        ({"nudge": HumanMessage([])}, ValueError, "nudge must not be empty; write nudge=None"),
         ({"nudge": 3}, TypeError, "nudge must be a text, a message or a callable"),
         ({"nudge": async_strategy}, TypeError, "nudge must not be async"),
         ({"on_exhausted": async_strategy}, TypeError, "on_exhausted must not be async"),
@@ -96,7 +101,16 @@ class AsyncStrategy:
             TypeError,
             "for blank must be a list, such as [Nudge()]",
         ),
-        ({"remedies": {"blank": []}}, ValueError, "for blank are empty: leave the kind out"),
+        (
+            {"remedies": {"blank": [Nudge()] * 3}},
+            ValueError,
+            "remedies for blank have 3 rungs, one for each retry, so max_retries=2 never reaches",
+        ),
+        (
+            {"remedies": {"truncated": [RaiseOutputBudget()]}, "max_retries": 0},
+            ValueError,
+            "max_retries=0 never reaches the last: write max_retries=1",
+        ),
         ({"remedies": {"blank": [[]]}}, ValueError, "a rung for blank is empty; write repeat"),
         ({"remedies": {"blank": [None]}}, TypeError, "for blank must not be None; write repeat"),
         ({"remedies": {"blank": [Nudge]}}, TypeError, "not the class Nudge: call it"),
@@ -104,9 +118,9 @@ class AsyncStrategy:
         ({"remedies": {"blank": ["Go on."]}}, TypeError, "a remedy for blank must be a callable"),
         ({"remedies": {"blank": [async_strategy]}}, TypeError, "for blank must not be async"),
         (
-            {"remedies": {"blank": [Nudge()]}, "nudge": "Go on."},
+            {"remedies": {"blank": [Nudge()], "malformed": None}, "nudge": "Go on."},
             ValueError,
-            "nudge is not used beside remedies: write Nudge(...) in them",
+            "nudge is not used where remedies are given for both blank and malformed: write Nudge",
         ),
         ({"terminal_tools": "send"}, TypeError, "not one: write terminal_tools=['send']"),
         ({"terminal_tools": 3}, TypeError, "terminal_tools must be names of tools, not 3"),
@@ -123,6 +137,14 @@ class AsyncStrategy:
         ({"on_exhausted": " "}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": "Raise"}, ValueError, "on_exhausted='Raise': write 'raise'"),
         ({"on_exhausted": " RETURN"}, ValueError, "on_exhausted=' RETURN': write 'return'"),
+        (
+            {"on_exhausted": "rasie"},
+            ValueError,
+            'is one word, and may be a slip: write "return" or "raise", or AIMessage(\'rasie\') if',
+        ),
+        ({"on_exhausted": "error"}, ValueError, "on_exhausted='error' is one word"),
+        ({"on_exhausted": " Sorry. "}, ValueError, "on_exhausted=' Sorry. ' is one word"),
+        ({"on_exhausted": "\u200b"}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": None}, TypeError, 'on_exhausted must not be None; write "return"'),
         ({"on_exhausted": 3}, TypeError, 'on_exhausted must be "return", "raise", a text'),
         ({"on_exhausted": ValueError}, TypeError, "not the class ValueError: call it"),
@@ -147,11 +169,16 @@ def test_the_least_that_is_allowed():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"on_exhausted": "Sorry."},
+        {"on_exhausted": "So sorry."},
         {"on_exhausted": AIMessage("Sorry.")},
         {"on_exhausted": shout},
         {"nudge": HumanMessage("Go on.")},
+        {"on_exhausted": "申し訳ありません。"},
+        {"on_exhausted": AIMessage("error")},
         {"nudge": Nudge("Go on.")},
+        {"nudge": HumanMessage([{"type": "text", "text": "Go on."}])},
+        {"remedies": {ReplyKind.BLANK: (Nudge(),)}, "nudge": "Go on."},
+        {"remedies": {ReplyKind.BLANK: (), ReplyKind.MALFORMED: (repeat, repeat)}, "nudge": None},
         {"wait": functools.partial(max, 1), "stop": len, "retry": bool.__call__},
         {"remedies": {ReplyKind.TRUNCATED: (repeat, (Nudge(), WithParams(a=1)))}, "nudge": None},
         {"terminal_tools": ("send",), "accept": shout, "max_held_seconds": 0.5},
@@ -204,6 +231,84 @@ def test_kinds_that_are_retried_have_a_remedy():
     assert RetryPolicy(nudge=None).ladders[ReplyKind.BLANK] == (repeat,)
     assert RetryPolicy().ladders[ReplyKind.BLANK] == (DEFAULT_NUDGE,)
     assert RetryPolicy(nudge="Go on.").ladders[ReplyKind.MALFORMED] == (Nudge("Go on."),)
+
+
+@pytest.mark.parametrize("off", [None, (), []])
+def test_a_kind_is_turned_off_by_no_ladder(off):
+    policy = RetryPolicy(remedies={ReplyKind.BLANK: off, ReplyKind.TRUNCATED: [repeat]})
+    assert policy.ladders == {ReplyKind.MALFORMED: (DEFAULT_NUDGE,), ReplyKind.TRUNCATED: (repeat,)}
+    assert policy == RetryPolicy(remedies={ReplyKind.BLANK: (), ReplyKind.TRUNCATED: [repeat]})
+
+
+def test_names_of_terminal_tools_may_come_one_by_one():
+    assert RetryPolicy(terminal_tools=(name for name in ["a", "b"])).terminal_tools == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("nudge", "error", "text"),
+    [
+        ("", ValueError, "nudge must not be empty; write Nudge() for a wording that fits"),
+        (" \n", ValueError, "nudge must not be empty"),
+        (HumanMessage(""), ValueError, "nudge must not be empty"),
+        (5, TypeError, "nudge must be a text, a message or a callable"),
+        (["x"], TypeError, "nudge must be a text, a message or a callable"),
+        (async_strategy, TypeError, "nudge must not be async"),
+    ],
+)
+def test_wrong_nudges_are_refused_when_they_are_made(nudge, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        Nudge(nudge)
+
+
+class Async:
+    """All forms that an async callable may have."""
+
+    async def method(self, *args):
+        return True
+
+    async def __call__(self, *args):
+        return True
+
+    async def pieces(self, *args):
+        yield True
+
+
+ASYNC = [
+    async_strategy,
+    Async().method,
+    Async(),
+    Async().pieces,
+    functools.partial(async_strategy, 1),
+    functools.partial(functools.partial(Async().method), 1),
+    functools.partial(Async()),
+]
+
+
+@pytest.mark.parametrize("call", ASYNC, ids=str)
+@pytest.mark.parametrize(
+    "name", ["accept", "nudge", "on_exhausted", "wait", "stop", "retry", "remedies"]
+)
+def test_async_callables_are_refused_when_the_policy_is_made(name, call):
+    given = {ReplyKind.BLANK: [call]} if name == "remedies" else call
+    text = "a remedy for blank" if name == "remedies" else name
+    with pytest.raises(TypeError, match=f"{text} must not be async"):
+        RetryPolicy(**{name: given})
+
+
+@pytest.mark.parametrize("call", ASYNC, ids=str)
+@pytest.mark.parametrize(
+    ("name", "combine"),
+    [
+        ("stop", lambda call: stop_after_delay(9) | call),
+        ("stop", lambda call: stop_after_delay(9) & (stop_after_delay(9) | call)),
+        ("wait", lambda call: wait_fixed(9) + wait_chain(call)),
+        ("retry", retry_if_exception),
+        ("retry", lambda call: retry_if_exception(call) | retry_if_exception_type(OSError)),
+    ],
+)
+def test_so_are_those_put_together_with_strategies_of_tenacity(name, combine, call):
+    with pytest.raises(TypeError, match=f"{name} must not be async"):
+        RetryPolicy(**{name: combine(call)})
 
 
 def test_the_policy_is_frozen():

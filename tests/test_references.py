@@ -33,7 +33,7 @@ CASES = {
     "an answer": (["Hello"], RetryPolicy()),
     "a blank, then an answer": (["", "Hello"], RetryPolicy()),
     "returned empty": ([" "] * 3, RetryPolicy(wait=None)),
-    "a text in its place": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="Sorry.")),
+    "a text in its place": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="So sorry.")),
     "raised": ([" "] * 3, RetryPolicy(wait=None, on_exhausted="raise")),
     "an exception": (["time out"], RetryPolicy()),
     "an exception in a retry": ([" ", "time out"], RetryPolicy()),

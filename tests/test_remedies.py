@@ -24,10 +24,13 @@ CUT = AIMessage("", response_metadata={"finish_reason": "length"})
 WITHHELD = AIMessage("", response_metadata={"finish_reason": "content_filter"})
 
 
-def sent(way, *replies, remedies, max_retries=4, **kwargs):
+MALFORMED = AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"})
+
+
+def sent(way, *replies, remedies, max_retries=4, nudge=DEFAULT_NUDGE, **kwargs):
     """The requests that a script of replies draws."""
     model = ScriptedChatModel(replies)
-    policy = RetryPolicy(max_retries=max_retries, wait=None, remedies=remedies)
+    policy = RetryPolicy(max_retries=max_retries, wait=None, remedies=remedies, nudge=nudge)
     ask(way, RetryingChatModel(model, policy), PROMPT, **kwargs)
     return model.requests
 
@@ -67,10 +70,30 @@ def test_a_rung_may_hold_several_remedies(way):
 @pytest.mark.parametrize(
     ("reply", "kind"), [(CUT, ReplyKind.TRUNCATED), (WITHHELD, ReplyKind.BLOCKED)]
 )
-def test_a_kind_with_a_ladder_is_retried_and_one_without_is_not(way, reply, kind):
+def test_a_kind_with_a_ladder_is_retried_and_the_others_keep_their_default(way, reply, kind):
+    """Of which the retry of a blank and of a malformed call is the nudge, others none."""
     assert len(sent(way, reply, "Hello.", remedies=None)) == 1
     assert len(sent(way, reply, "Hello.", remedies={kind: [repeat]})) == 2
-    assert len(sent(way, "", "Hello.", remedies={kind: [repeat]})) == 1
+    for empty in ("", MALFORMED):
+        _, second = sent(way, empty, "Hello.", remedies={kind: [repeat]})
+        assert second.messages[:-1] == PROMPT
+        _, second = sent(way, empty, "Hello.", remedies={kind: [repeat]}, nudge="Go on.")
+        assert second.messages == [*PROMPT, HumanMessage("Go on.")]
+
+
+@pytest.mark.parametrize("off", [None, (), []])
+def test_a_kind_without_a_ladder_is_not_retried(way, off):
+    assert len(sent(way, "", "Hello.", remedies={ReplyKind.BLANK: off})) == 1
+    assert len(sent(way, MALFORMED, "Hello.", remedies={ReplyKind.BLANK: off})) == 2
+    assert len(sent(way, CUT, "Hello.", remedies={ReplyKind.TRUNCATED: off})) == 1
+
+
+def test_a_nudge_is_that_of_the_kind_without_a_ladder_of_its_own(way):
+    remedies = {ReplyKind.BLANK: [WithParams(a=1)]}
+    _, second = sent(way, "", "Hello.", remedies=remedies, nudge="Go on.")
+    assert (second.messages, second.kwargs) == (PROMPT, {"a": 1})
+    _, second = sent(way, MALFORMED, "Hello.", remedies=remedies, nudge="Go on.")
+    assert second.messages == [*PROMPT, HumanMessage("Go on.")]
 
 
 def test_the_ladder_is_that_of_the_last_reply(way):
@@ -178,7 +201,7 @@ def test_a_policys_remedies_are_its_own():
     ladders = {"blank": [Nudge(), [repeat, WithParams(a=1)]]}
     policy = RetryPolicy(remedies=ladders)
     ladders["blank"].clear()
-    assert policy.ladders == {ReplyKind.BLANK: (Nudge(), (repeat, WithParams(a=1)))}
+    assert policy.ladders[ReplyKind.BLANK] == (Nudge(), (repeat, WithParams(a=1)))
 
 
 def test_params_are_shown_and_compared():

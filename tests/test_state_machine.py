@@ -48,7 +48,7 @@ remedies = st.sampled_from(
         lambda request, error: None,
     ]
 )
-ladders = st.dictionaries(st.sampled_from(EMPTY), st.lists(remedies, min_size=1, max_size=4))
+ladders = st.dictionaries(st.sampled_from(EMPTY), st.none() | st.lists(remedies, max_size=4))
 stops = st.lists(
     st.one_of(
         st.builds(stop_after_delay, st.integers(1, 60)),
@@ -58,8 +58,16 @@ stops = st.lists(
     ),
     max_size=3,
 )
+
+
+def policy(max_retries, remedies, **arguments):
+    """A policy that reaches the end of each ladder."""
+    longest = max(len(ladder or ()) for ladder in [None, *(remedies or {}).values()])
+    return RetryPolicy(max(max_retries, longest), remedies=remedies, **arguments)
+
+
 policies = st.builds(
-    RetryPolicy,
+    policy,
     max_retries=st.integers(0, 6),
     wait=st.sampled_from([None, wait_fixed(0), wait_fixed(3)]),
     stop=stops.map(lambda several: stop_any(*several) if several else None),
@@ -68,7 +76,7 @@ policies = st.builds(
     accept=st.sampled_from([None, lambda messages, reply: reply.id == "accepted"]),
     max_held_bytes=st.integers(1, 20),
     on_exhausted=st.sampled_from(
-        ["return", "raise", "Sorry.", AIMessage("Sorry."), lambda error: AIMessage("Sorry.")]
+        ["return", "raise", "So sorry.", AIMessage("Sorry."), lambda error: AIMessage("Sorry.")]
     ),
 )
 

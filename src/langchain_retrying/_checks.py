@@ -1,15 +1,17 @@
-"""Checks of a policy's arguments: each error says what is wrong and what to write."""
+"""Checks of what a policy is given: each error says what is wrong and what to write."""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from langchain_retrying.remedies import Rung
 from langchain_retrying.reply import ReplyKind, is_empty_ai_message
+
+Value = TypeVar("Value")
 
 
 def check_int(name: str, value: Any, *, at_least: int) -> None:
@@ -36,18 +38,22 @@ def check_seconds(name: str, value: Any) -> None:
 def checked_names(names: Any) -> tuple[str, ...]:
     if isinstance(names, str):
         raise TypeError(f"terminal_tools must be names, not one: write terminal_tools=[{names!r}]")
-    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, Iterable):
         raise TypeError(f"terminal_tools must be names of tools, not {names!r:.40}")
-    return tuple(names)
+    checked = tuple(names)  # once: a generator is used up then
+    if not all(isinstance(name, str) for name in checked):
+        raise TypeError(f"terminal_tools must be names of tools, not {names!r:.40}")
+    return checked
 
 
-def checked_remedies(remedies: Any) -> dict[ReplyKind, tuple[Rung, ...]]:
+def checked_remedies(remedies: Any, max_retries: int) -> dict[ReplyKind, tuple[Any, ...]]:
+    """The ladder of each kind that has one of its own; an empty one turns the kind off."""
     if not isinstance(remedies, Mapping):
         raise TypeError(
             "remedies must be a mapping such as {ReplyKind.BLANK: [Nudge()]}, "
             f"not {type(remedies).__name__}"
         )
-    checked: dict[ReplyKind, tuple[Rung, ...]] = {}
+    checked: dict[ReplyKind, tuple[Any, ...]] = {}
     for key, ladder in remedies.items():
         try:
             kind = ReplyKind(key)
@@ -55,15 +61,19 @@ def checked_remedies(remedies: Any) -> dict[ReplyKind, tuple[Rung, ...]]:
             raise ValueError(f"remedies: {key!r:.40} is no ReplyKind") from error
         if kind is ReplyKind.ANSWER:
             raise ValueError("remedies: an answer is never retried; leave ReplyKind.ANSWER out")
-        if not isinstance(ladder, (list, tuple)):
+        if not isinstance(ladder, (list, tuple, type(None))):
             raise TypeError(f"remedies for {kind.value} must be a list, such as [Nudge()]")
-        if not ladder:
-            raise ValueError(f"remedies for {kind.value} are empty: leave the kind out")
-        checked[kind] = tuple(checked_rung(rung, kind) for rung in ladder)
+        checked[kind] = tuple(checked_rung(rung, kind) for rung in ladder or ())
+        rungs = len(checked[kind])
+        if rungs > max_retries:
+            raise ValueError(
+                f"remedies for {kind.value} have {rungs} rungs, one for each retry, so "
+                f"max_retries={max_retries} never reaches the last: write max_retries={rungs}"
+            )
     return checked
 
 
-def checked_rung(rung: Any, kind: ReplyKind) -> Rung:
+def checked_rung(rung: Any, kind: ReplyKind) -> Any:
     several = isinstance(rung, (list, tuple))
     for remedy in rung if several else [rung]:
         name = f"a remedy for {kind.value}"
@@ -82,26 +92,68 @@ def check_callable(name: str, value: Any, wanted: str) -> None:
         raise TypeError(f"{name} must be {wanted}, not the class {value.__name__}: call it")
     if not callable(value):
         raise TypeError(f"{name} must be {wanted} or None, not {type(value).__name__}")
-    call = value if inspect.isfunction(value) else getattr(value, "__call__", None)  # noqa: B004 -- the method is wanted, not whether there is one
-    if inspect.iscoroutinefunction(call):
+    if any(map(_is_async, _callables_in(value))):
         raise TypeError(f"{name} must not be async: one policy serves sync and async calls")
 
 
-def check_nudge(nudge: Any) -> None:
-    if isinstance(nudge, str):
-        if not nudge.strip():
-            raise ValueError("nudge must not be empty; write nudge=None to repeat silently")
-    elif not isinstance(nudge, BaseMessage):
+def _callables_in(value: Any) -> Iterator[Any]:
+    """A callable, and those that it is put together from: by `partial`, or by tenacity's `|`."""
+    yield value
+    if isinstance(value, functools.partial):
+        yield from _callables_in(value.func)
+    elif type(value).__module__.partition(".")[0] == "tenacity":
+        for part in vars(value).values():
+            for inner in part if isinstance(part, (list, tuple)) else [part]:
+                yield from _callables_in(inner)
+
+
+def _is_async(value: Any) -> bool:
+    return any(
+        inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call)
+        for call in (value, getattr(type(value), "__call__", None))  # noqa: B004 -- the method is wanted, not whether there is one
+    )
+
+
+def returned(name: str, value: Value) -> Value:
+    """What a callable of the user's has returned.
+
+    Not every async callable can be told as such beforehand. What it returns is true whatever it
+    would have said, so nothing is judged by it.
+
+    Raises:
+        TypeError: It is to be awaited.
+
+    """
+    if inspect.isawaitable(value) or inspect.isasyncgen(value):
+        if inspect.iscoroutine(value):
+            value.close()  # or Python warns that it was never awaited
+        raise TypeError(
+            f"{name} must not be async, but has returned {type(value).__name__}: "
+            "one policy serves sync and async calls"
+        )
+    return value
+
+
+def check_nudge(nudge: Any, without: str) -> None:
+    """Check a nudge.
+
+    Args:
+        nudge: As given.
+        without: What to write to have none.
+
+    """
+    if isinstance(nudge, (str, BaseMessage)):
+        content = nudge if isinstance(nudge, str) else nudge.content
+        if not (content.strip() if isinstance(content, str) else content):
+            raise ValueError(f"nudge must not be empty; write {without}")
+    else:
         check_callable("nudge", nudge, "a text, a message or a callable (messages, error)")
 
 
 def check_on_exhausted(outcome: Any) -> None:
     if isinstance(outcome, str):
-        word = outcome.strip().lower()
-        if not word:
-            raise ValueError('on_exhausted must not be an empty text; write "return" or "raise"')
-        if word in ("return", "raise") and outcome != word:
-            raise ValueError(f"on_exhausted={outcome!r}: write {word!r}")
+        if outcome not in ("return", "raise"):
+            _check_stand_in(outcome)
     elif isinstance(outcome, AIMessage):
         if is_empty_ai_message(outcome):
             raise ValueError("on_exhausted must not be an empty AIMessage: give it some text")
@@ -110,4 +162,17 @@ def check_on_exhausted(outcome: Any) -> None:
     else:
         check_callable(
             "on_exhausted", outcome, '"return", "raise", a text, an AIMessage or a callable (error)'
+        )
+
+
+def _check_stand_in(text: str) -> None:
+    if is_empty_ai_message(AIMessage(content=text)):
+        raise ValueError('on_exhausted must not be an empty text; write "return" or "raise"')
+    word, *more = text.lower().split()
+    if word in ("return", "raise") and not more:
+        raise ValueError(f"on_exhausted={text!r}: write {word!r}")
+    if word.isascii() and not more:  # a language without spaces says a lot in one
+        raise ValueError(
+            f"on_exhausted={text!r} is one word, and may be a slip: "
+            f'write "return" or "raise", or AIMessage({text!r}) if it is to be the answer'
         )

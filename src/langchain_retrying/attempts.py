@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from tenacity import DoSleep, Retrying, retry_always
 
 from langchain_retrying import waiting
+from langchain_retrying._checks import returned
 from langchain_retrying._compat import add_note
 from langchain_retrying.bounds import CallState, stops
 from langchain_retrying.disguises import verdict_on
@@ -271,7 +272,7 @@ class Attempts:
         elif isinstance(outcome, AIMessage):
             message = outcome.model_copy(deep=True)
         else:
-            message = outcome(error)
+            message = returned("on_exhausted", outcome(error))
             if not isinstance(message, AIMessage):
                 raise TypeError(
                     f"on_exhausted must return an AIMessage, not {type(message).__name__}"
@@ -347,7 +348,9 @@ class Attempts:
             messages, policy.terminal_tools
         ):
             return True
-        return policy.accept is not None and bool(policy.accept([*messages], message))
+        return policy.accept is not None and bool(
+            returned("accept", policy.accept([*messages], message))
+        )
 
     def _decide(self, error: Exception, now: float, what: str) -> None:
         """Go on to another attempt, or end the call, and say so."""
@@ -388,7 +391,7 @@ class Attempts:
         state = self.retry_state
         if state is None:
             retrying = Retrying(
-                wait=self.policy.wait,  # type: ignore[arg-type]  # None is "no wait" to tenacity
+                wait=self.policy.waits,
                 stop=partial(stops, self.policy.stop),
                 retry=retry_always,  # it is asked only about what is retried
                 # Called when it stops; otherwise it would raise, into a traceback of its own.
@@ -407,7 +410,7 @@ class Attempts:
             return False  # LangGraph's way to interrupt a graph, though an Exception
         if self.request and self.request.is_nudged and self.base and self.base.nudge_refused:
             return True
-        return self.policy.retry is not None and self.policy.retry(state)
+        return self.policy.retry is not None and returned("retry", self.policy.retry(state))
 
     def _same_request(self) -> Request:
         return self.request or Request(*self._original)

@@ -17,6 +17,7 @@ from tenacity import (
 )
 from tenacity.stop import stop_base
 
+from langchain_retrying._checks import returned
 from langchain_retrying.errors import Bound, EmptyCompletionError
 
 Found = TypeVar("Found")
@@ -169,7 +170,7 @@ def bound_reached(stop: Callable[[Any], bool], retry_state: RetryCallState) -> B
     if type(stop) is stop_any:
         reached = (bound_reached(part, retry_state) for part in stop.stops)
         return next((bound for bound in reached if bound is not None), None)
-    if not stop(retry_state):
+    if not returned("stop", stop(retry_state)):
         return None
     return next((bound for kind, bound in _BOUNDS if isinstance(stop, kind)), Bound.STOP)
 

@@ -20,6 +20,7 @@ from langchain_retrying._checks import (
     check_seconds,
     checked_names,
     checked_remedies,
+    returned,
 )
 from langchain_retrying._fingerprint import digest
 from langchain_retrying.bounds import RetryBudget, budgets_in, deadline_in, event_in
@@ -30,6 +31,9 @@ from langchain_retrying.reply import ReplyKind
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, max=8))
 """First retry at once; then a random wait of at most 0.5, 1, 2, 4, 8, 8 ... seconds."""
+
+_NUDGED = frozenset({ReplyKind.BLANK, ReplyKind.MALFORMED})
+"""Kinds that are retried, and whose retry has the nudge, unless the policy says otherwise."""
 
 OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 
@@ -56,15 +60,17 @@ class RetryPolicy:
         retry: A tenacity retry predicate for exceptions of the inner model, such as
             `retry_if_exception_type(TimeoutError)`. None: exceptions are not retried; that is
             what the provider client's own `max_retries` is for.
-        nudge: The message put at the end of a retried request: text, a message, or a callable
-            `(messages, error)` that returns either, or None. Default: a wording that fits what
-            happened. None: the request is repeated as it was.
+        nudge: The message put at the end of a retried request, for `BLANK` and `MALFORMED` where
+            `remedies` has no ladder for them: text, a message, or a callable `(messages, error)`
+            that returns either, or None. Default: a wording that fits what happened. None: the
+            request is repeated as it was.
         remedies: For each kind of empty reply that is to be retried, the ladder of what is
             changed: retry k uses rung k, the last one repeats. A rung is a remedy (`Nudge()`,
             `WithParams()`, `RaiseOutputBudget()`, `FallbackModel()`, `repeat`, a callable of your
-            own), or a tuple of several that are applied together. It takes the place of the
-            default as a whole: a kind that is not in it is not retried. None: `nudge`, for
-            `BLANK` and `MALFORMED`.
+            own), or a tuple of several that are applied together; a ladder has at most
+            `max_retries` rungs. A kind whose ladder is None or empty is not retried; one that is
+            not in the mapping keeps its default, which is `nudge` for `BLANK` and `MALFORMED`, and
+            no retry for the others. None: the default for all.
         terminal_tools: Names of tools after whose result saying nothing is a proper end: a blank
             is then accepted as it is. A result that tells of an error does not count. Default:
             none.
@@ -82,7 +88,8 @@ class RetryPolicy:
         on_exhausted: What becomes of an empty reply that is not retried any more. `"return"`: it
             is returned as it came. `"raise"`: `EmptyCompletionError`. Any other text stands in
             for the reply, with its id, usage and metadata. An `AIMessage` is returned in its
-            place; so is what a callable makes of the `EmptyCompletionError`.
+            place; so is what a callable makes of the `EmptyCompletionError`. A text of a single
+            word is refused, since it may be a slip for "raise": an `AIMessage` can say it.
         max_held_bytes: How much of a stream is held while nothing usable has come, counted in
             characters of text and reasoning (white space alone counts 16 times) and one for each
             chunk; at least 1. At the bound the
@@ -95,8 +102,9 @@ class RetryPolicy:
 
     Raises:
         TypeError: An argument is of a kind that can't be used.
-        ValueError: A number is out of its bounds, a text or a ladder is empty, there is a ladder
-            for `ANSWER`, or a `nudge` beside `remedies`, which would not be used.
+        ValueError: A number is out of its bounds, a text is empty, a ladder is longer than
+            `max_retries` or for `ANSWER`, or there is a `nudge` that would not be used, since
+            `remedies` say what is done about both kinds that it is for.
 
     """
 
@@ -105,7 +113,7 @@ class RetryPolicy:
     stop: Callable[[RetryCallState], bool] | None = None
     retry: Callable[[RetryCallState], bool] | None = None
     nudge: NudgeText | Nudge | None = DEFAULT_NUDGE
-    remedies: Mapping[ReplyKind, Sequence[Rung]] | None = None
+    remedies: Mapping[ReplyKind, Sequence[Rung] | None] | None = None
     terminal_tools: Sequence[str] = ()
     accept: Callable[[Sequence[BaseMessage], AIMessage], bool] | None = None
     require_tool_call: bool = False
@@ -124,12 +132,16 @@ class RetryPolicy:
             self.retry,
             "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
         )
-        check_nudge(self.nudge)
+        if self.nudge is not None:
+            check_nudge(self.nudge, "nudge=None to repeat silently")
         if self.remedies is not None:
-            if self.nudge is not None and self.nudge != DEFAULT_NUDGE:
-                raise ValueError("nudge is not used beside remedies: write Nudge(...) in them")
-            # The caller's own may change.
-            object.__setattr__(self, "remedies", checked_remedies(self.remedies))
+            remedies = checked_remedies(self.remedies, self.max_retries)
+            if self.nudge not in (None, DEFAULT_NUDGE) and remedies.keys() >= _NUDGED:
+                raise ValueError(
+                    "nudge is not used where remedies are given for both blank and malformed: "
+                    "write Nudge(...) in them"
+                )
+            object.__setattr__(self, "remedies", remedies)  # the caller's own may change
         object.__setattr__(self, "terminal_tools", checked_names(self.terminal_tools))
         check_callable("accept", self.accept, "a callable (messages, reply) that returns a bool")
         check_bool("require_tool_call", self.require_tool_call)
@@ -145,14 +157,17 @@ class RetryPolicy:
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
         """The remedies of each kind that is retried."""
-        if self.remedies is not None:
-            return self.remedies
         nudge = self.nudge
         if nudge is None:
             ladder: tuple[Rung] = (repeat,)
         else:
             ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
-        return {ReplyKind.BLANK: ladder, ReplyKind.MALFORMED: ladder}
+        ladders = {**dict.fromkeys(_NUDGED, ladder), **(self.remedies or {})}
+        return {kind: ladder for kind, ladder in ladders.items() if ladder}
+
+    def waits(self, retry_state: RetryCallState) -> float:
+        """How many seconds to wait before the next attempt."""
+        return 0.0 if self.wait is None else returned("wait", self.wait(retry_state))
 
     @cached_property
     def budgets(self) -> tuple[RetryBudget, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
 
+from langchain_retrying._checks import check_nudge, returned
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.reply import ReplyKind
 
@@ -79,9 +80,16 @@ class Nudge:
         nudge: What to say; None: a wording that fits the kind of emptiness, names tool calls only
             if tools are bound, and lets a model that has finished say so.
 
+    Raises:
+        TypeError: `nudge` is no text, message or callable, or it is async.
+        ValueError: It is empty.
+
     """
 
     nudge: NudgeText | None = None
+
+    def __post_init__(self) -> None:
+        check_nudge(self.nudge, "Nudge() for a wording that fits, or repeat to say nothing")
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request:
         """The request with the nudge at the end; the messages given are not changed."""
@@ -93,7 +101,7 @@ class Nudge:
         elif isinstance(self.nudge, (str, BaseMessage)):
             nudge = self.nudge
         else:
-            nudge = self.nudge(request.messages, error)
+            nudge = returned("nudge", self.nudge(request.messages, error))
         if nudge is None:
             return request
         if not isinstance(nudge, (str, BaseMessage)):
@@ -173,7 +181,7 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
     """
     changed = None
     for remedy in (rung,) if callable(rung) else rung:
-        result = remedy(changed or request, error)
+        result = returned("a remedy", remedy(changed or request, error))
         if not isinstance(result, (Request, type(None))):
             raise TypeError(f"a remedy must return a Request or None, not {type(result).__name__}")
         if result is not None and not issubclass(type(result.model), BaseChatModel):

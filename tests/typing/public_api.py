@@ -66,6 +66,7 @@ def own_remedy(request: Request, error: EmptyCompletionError) -> Request | None:
 
 remedy: Remedy = own_remedy
 policy = RetryPolicy(
+    max_retries=3,
     wait=wait_fixed(1),
     stop=stop_after_delay(9)
     | stop_after_rejected_tokens(9)
@@ -76,6 +77,7 @@ policy = RetryPolicy(
         ReplyKind.BLANK: [repeat, Nudge("Go on."), (Nudge(), WithParams(temperature=1.0))],
         ReplyKind.TRUNCATED: [RaiseOutputBudget(factor=1.5, ceiling=9)],
         ReplyKind.BLOCKED: [FallbackModel(model), FallbackModel(model.bind(a=1)), own_remedy],
+        ReplyKind.MALFORMED: None,
     },
     terminal_tools=["send"],
     accept=accept,
