@@ -10,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.rate_limiters import InMemoryRateLimiter
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableBinding, RunnableLambda
 
 from conftest import ask, chunks_of
 from langchain_retrying import (
@@ -22,6 +22,7 @@ from langchain_retrying import (
     RetryPolicy,
     WithParams,
 )
+from langchain_retrying.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build, lookup
 from wire.server import WireServer, encode, good
@@ -270,12 +271,28 @@ def test_tools_that_may_not_be_called_are_not_offered(choice):
 def test_tools_of_its_own_take_the_place_of_all_that_is_said_of_tools():
     said = {"tools": [{"name": "a"}], "tool_choice": "a", "seed": 1}
     own = [{"name": "own"}]
+    config = {"toolConfig": {"tools": [{"toolSpec": {"name": "a"}}]}}
+    assert kwargs_of(ScriptedChatModel(["Hello."]).bind(tools=own), **config) == {"tools": own}
     assert kwargs_of(ScriptedChatModel(["Hello."]).bind(tools=own), **said) == {
         "tools": own,
         "seed": 1,
     }
     assert kwargs_of(Other(["Hello."]).bind(tools=own), **said) == {"tools": own}
     assert kwargs_of(ScriptedChatModel(["Hello."]).bind(n=1), **said) == {**said, "n": 1}
+
+
+def test_of_a_binding_of_a_binding_the_outer_argument_holds():
+    other = ScriptedChatModel(["Hello."])
+    nested = RunnableBinding(bound=other.bind(n=1, seed=1), kwargs={"n": 2})
+    falling_back(ScriptedChatModel([""]), FallbackModel(nested)).invoke("Hi")
+    assert other.requests[0].kwargs == {"n": 2, "seed": 1}
+
+
+def test_messages_that_all_understand_stay_the_very_same():
+    """By that a refused nudge is known from other refusals."""
+    said = [HumanMessage([{"type": "text", "text": "Hi"}]), AIMessage("Hello.")]
+    request = Request(said, {}, ScriptedChatModel([]))
+    assert FallbackModel(Other([]))(request, None).messages is said
 
 
 def test_models_that_take_no_tools_are_not_of_one_integration_for_that():

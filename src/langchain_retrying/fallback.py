@@ -25,8 +25,8 @@ logger = logging.getLogger("langchain_retrying")
 
 _MODEL = ("model", "model_name", "model_id", "modelId")
 """Call arguments that say which model is asked."""
-_SCHEMAS = ("function", "toolSpec", "parameters", "input_schema", "properties")
-"""Where a tool's schema stands, in the formats of all integrations."""
+_SCHEMAS = ("function", "toolSpec", "input_schema", "properties")
+"""Where the schema of a tool stands that has another type, or no name."""
 
 
 @dataclass(frozen=True)
