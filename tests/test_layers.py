@@ -18,16 +18,16 @@ LAYERS = [
     "init testing",
     "chat_model",
     "facade events",
-    "configurable fallback cache wrapping",
+    "configurable fallback cache",
     "calls",
     "opening",
     "attempts callbacks",
     "policy disguises refusals output_budget llm_output",
     "proper_end",
-    "remedies bounds _fingerprint",
+    "remedies bounds",
     "errors _checks",
     "reply tool_choice",
-    "finish_reasons visible_text _compat waiting",
+    "finish_reasons visible_text _compat equality waiting wrapping",
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 

@@ -326,6 +326,7 @@ class Attempts:
             "rejected": [attempt.as_dict() for attempt in self.rejected],
             "rejected_input_tokens": sum(attempt.input_tokens for attempt in self.rejected),
             "rejected_output_tokens": sum(attempt.output_tokens for attempt in self.rejected),
+            **({"model": self.model_name} if self.asks_another else {}),
         }
 
     def _account_as_error(self, now: float, bound: Bound | None = None) -> EmptyCompletionError:

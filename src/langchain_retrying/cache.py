@@ -1,4 +1,8 @@
-"""An LLM cache seen so that no empty reply is served from it, or stored in it."""
+"""An LLM cache seen so that nothing but answers is served from it, or stored in it.
+
+Its keys are the inner model's: an answer is an answer whatever the policy, so what the bare model
+has stored is served, and the other way round.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from langchain_core.globals import get_llm_cache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from langchain_retrying.reply import ReplyJudge
+from langchain_retrying.reply import ReplyJudge, is_plain_text
 
 
 def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
@@ -21,7 +25,7 @@ def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
 
 
 class AnswerCache(BaseCache):
-    """A view of a cache: blanks stored earlier are misses, and only answers are stored."""
+    """A view of a cache: what is no answer of the inner model's is a miss, and is not stored."""
 
     def __init__(self, cache: BaseCache, *, text_counts: bool = True) -> None:
         """See a cache so.
@@ -43,13 +47,13 @@ class AnswerCache(BaseCache):
         return self._if_answered(await self._cache.alookup(prompt, llm_string))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Answers only, and not what stands in for one."""
-        if self._may_be_stored(return_val):
+        """Answers only."""
+        if self._are_an_answer(return_val):
             self._cache.update(prompt, llm_string, _without_account(return_val))
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """As `update`."""
-        if self._may_be_stored(return_val):
+        if self._are_an_answer(return_val):
             await self._cache.aupdate(prompt, llm_string, _without_account(return_val))
 
     def clear(self, **kwargs: Any) -> None:
@@ -61,20 +65,28 @@ class AnswerCache(BaseCache):
         await self._cache.aclear(**kwargs)
 
     def _if_answered(self, generations: Sequence[Generation] | None) -> Sequence[Generation] | None:
-        return generations if generations is not None and self._answered(generations) else None
+        if generations is None or not self._are_an_answer(generations):
+            return None
+        return generations
 
-    def _may_be_stored(self, generations: Sequence[Generation]) -> bool:
-        return self._answered(generations) and not any(
-            (_account(generation) or {}).get("stand_in") for generation in generations
-        )
+    def _are_an_answer(self, generations: Sequence[Generation]) -> bool:
+        """Whether one of them is usable, and none is of another model or stands in for a reply."""
+        accounts = [_account(generation) for generation in generations]
+        if any(account and (account.keys() & _NOT_THE_MODELS) for account in accounts):
+            return False
+        return any(map(self._is_usable, generations))
 
-    def _answered(self, generations: Sequence[Generation]) -> bool:
-        for generation in generations:
-            judge = ReplyJudge(text_counts=self._text_counts)
-            judge.add(_message(generation), generation.generation_info)
-            if judge.verdict().is_answer:
-                return True
-        return False
+    def _is_usable(self, generation: Generation) -> bool:
+        message = _message(generation)
+        if self._text_counts and is_plain_text(message.content):
+            return True
+        judge = ReplyJudge(text_counts=self._text_counts)
+        judge.add(message, generation.generation_info)
+        return judge.verdict().is_answer
+
+
+_NOT_THE_MODELS = {"stand_in", "model"}
+"""Parts of an account that tell that the message is not a reply of the inner model's."""
 
 
 def _message(generation: Generation) -> Any:

@@ -220,10 +220,6 @@ class RetryingChatModel(Facade):
         text_counts = not (self.retry_policy.require_tool_call and forced_tools(kwargs))
         return self._twin(cache=AnswerCache(cache, text_counts=text_counts))
 
-    def _get_llm_string(self, stop: Any = None, **kwargs: Any) -> str:
-        key = self.inner_model._get_llm_string(stop=stop, **kwargs)
-        return f"{key}---{self.retry_policy.fingerprint}"
-
     @classmethod
     def _optional_hooks(cls) -> dict[str, Any]:
         return {

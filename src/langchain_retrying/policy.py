@@ -22,8 +22,8 @@ from langchain_retrying._checks import (
     checked_remedies,
     returned,
 )
-from langchain_retrying._fingerprint import digest
 from langchain_retrying.bounds import RetryBudget, budgets_in, deadline_in, event_in
+from langchain_retrying.equality import are_equal
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
 from langchain_retrying.reply import ReplyKind
@@ -150,11 +150,6 @@ class RetryPolicy:
         check_on_exhausted(self.on_exhausted)
 
     @cached_property
-    def fingerprint(self) -> str:
-        """A digest of the policy's value, the same in every process."""
-        return digest({field.name: getattr(self, field.name) for field in fields(self)})
-
-    @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
         """The remedies of each kind that is retried."""
         nudge = self.nudge
@@ -193,9 +188,7 @@ class RetryPolicy:
         return f"RetryPolicy({', '.join(differing)})"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, RetryPolicy):
-            return NotImplemented
-        return self.fingerprint == other.fingerprint
+        return are_equal(self, other) if isinstance(other, RetryPolicy) else NotImplemented
 
-    def __hash__(self) -> int:
-        return hash(self.fingerprint)
+    def __hash__(self) -> int:  # of what has one: most strategies and ladders have none
+        return hash((self.max_retries, self.terminal_tools, self.max_held_seconds))

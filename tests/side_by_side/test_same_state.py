@@ -59,7 +59,7 @@ class Limiter(BaseRateLimiter):
 
 
 class Cache(InMemoryCache):
-    """Keeps what is asked of it, but for the keys: they are to differ."""
+    """Keeps what is asked of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,11 +67,11 @@ class Cache(InMemoryCache):
 
     def lookup(self, prompt: str, llm_string: str) -> Any:
         found = super().lookup(prompt, llm_string)
-        self.heard.append(("lookup", prompt, found))
+        self.heard.append(("lookup", prompt, llm_string, found))
         return found
 
     def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
-        self.heard.append(("update", prompt, return_val))
+        self.heard.append(("update", prompt, llm_string, return_val))
         super().update(prompt, llm_string, return_val)
 
 
