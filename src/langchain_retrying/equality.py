@@ -47,7 +47,8 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         return {"key": value._get_llm_string()}
     if isinstance(value, types.FunctionType):
         return _parts_of_function(value)
-    if type(value).__eq__ is not object.__eq__:
+    equal: Any = type(value).__eq__
+    if equal is not object.__eq__:
         return None
     try:
         return _parts(value.__reduce_ex__(4))
