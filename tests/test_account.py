@@ -23,7 +23,7 @@ from langchain_retrying import (
     WithParams,
     repeat,
 )
-from langchain_retrying.testing import ScriptedChatModel
+from langchain_retrying.testing import RecordingSleep, ScriptedChatModel
 from wire.clients import build
 from wire.server import WireServer, encode
 
@@ -191,34 +191,25 @@ def test_an_exception_of_a_fallback_names_it():
     assert "attempt 2 of a call to Other;" in caught.value.__notes__[0]
 
 
-def test_the_account_of_a_wrapper_within_is_kept(way):
-    """A wrapped fallback has retries of its own, and tokens that they cost."""
+def test_a_fallback_that_is_wrapped_is_accounted_for_as_one_that_is_not(way):
     blank = AIMessage("", usage_metadata=usage(10, 0))
-    within = RetryingChatModel(ScriptedChatModel([blank, blank, "Hello."]), RetryPolicy(wait=None))
-    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
-    model = RetryingChatModel(ScriptedChatModel([blank]), RetryPolicy(remedies=remedies))
-    account = ask(way, model).response_metadata["empty_retry"]
-    assert (account["attempts"], len(account["rejected"]), account["rejected_input_tokens"]) == (
-        4,
-        3,
-        30,
-    )
 
-    within = RetryingChatModel(ScriptedChatModel([blank] * 3), RetryPolicy(wait=None))
-    policy = RetryPolicy(
-        max_retries=1, remedies={ReplyKind.BLANK: [FallbackModel(within)]}, on_exhausted="raise"
-    )
-    with pytest.raises(EmptyCompletionError) as caught:
-        ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy))
-    assert caught.value.input_tokens == 40
+    def account(wrap):
+        remedies = {ReplyKind.BLANK: [FallbackModel(wrap(ScriptedChatModel([blank, "Hello."])))]}
+        policy = RetryPolicy(wait=None, remedies=remedies)
+        with RecordingSleep():  # so that it took no time
+            reply = ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy))
+        return reply.response_metadata["empty_retry"]
 
-    within = RetryingChatModel(ScriptedChatModel([blank] * 3), RetryPolicy(wait=None))
-    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
-    policy = RetryPolicy(max_retries=1, remedies=remedies)
-    account = ask(way, RetryingChatModel(ScriptedChatModel([blank]), policy)).response_metadata[
-        "empty_retry"
-    ]
-    assert (account["attempts"], account["rejected_input_tokens"]) == (2, 40)
+    bare = account(lambda model: model)
+    assert (bare["attempts"], len(bare["rejected"]), bare["rejected_input_tokens"]) == (3, 2, 20)
+    assert bare["model"] == "ScriptedChatModel"
+    assert account(RetryingChatModel) == bare
+
+
+def test_the_account_names_the_model_only_where_it_is_another(way):
+    reply = ask(way, RetryingChatModel(ScriptedChatModel(["", "Hello."])))
+    assert "model" not in reply.response_metadata["empty_retry"]
 
 
 @pytest.mark.parametrize("odd", [{"input_tokens": None, "output_tokens": "2"}, ["a"]], ids=str)

@@ -279,13 +279,78 @@ def test_a_subclass_of_the_wrapper_is_one_in_all_it_makes():
     assert repr(model).startswith("Loud(")
 
 
-def test_a_wrapper_in_a_wrapper_works_and_multiplies(way):
-    model = ScriptedChatModel([""] * 9 + ["Hello."])
+def test_a_wrapper_wrapped_again_has_the_new_policy_and_does_not_multiply(way):
+    model = ScriptedChatModel([""] * 9)
     inner = RetryingChatModel(model, RetryPolicy(max_retries=2, wait=None))
-    outer = RetryingChatModel(inner, RetryPolicy(max_retries=3, wait=None))
-    assert ask(way, outer).content == "Hello."
-    assert len(model.requests) == 10
-    assert outer.inner_model is inner
+    outer = RetryingChatModel(inner, RAISE)
+    assert type(outer) is type(inner)
+    assert outer.inner_model is model
+    assert inner.retry_policy.max_retries == 2
+    with pytest.raises(EmptyCompletionError):
+        ask(way, outer)
+    assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda model: model.bind(stop=["END"]),
+        lambda model: model.bind_tools([add]).with_config(tags=["t"]),
+        lambda model: model.with_retry(stop_after_attempt=1),
+        lambda model: model.configurable_fields(name=ConfigurableField(id="n")),
+    ],
+)
+def test_nor_does_one_inside_a_binding(way, around):
+    model = ScriptedChatModel([""] * 9)
+    bound = around(RetryingChatModel(model, RetryPolicy(max_retries=2, wait=None)))
+    with pytest.raises(EmptyCompletionError):
+        ask(way, RetryingChatModel(bound, RAISE))
+    assert len(model.requests) == 3
+
+
+def test_nor_does_one_that_is_chosen_at_run_time(provider):
+    init_chat_model = pytest.importorskip("langchain.chat_models").init_chat_model
+    pytest.importorskip("langchain_openai")
+    kwargs = {"model_provider": "openai", "base_url": f"{provider.url}/v1", "api_key": "none"}
+    once = RetryingChatModel(init_chat_model(configurable_fields=("model",), **kwargs))
+    twice = RetryingChatModel(once, RAISE)
+    provider.says(BLANK)
+    with pytest.raises(EmptyCompletionError):
+        twice.bind_tools([add]).invoke("Hi", {"configurable": {"model": "m"}})
+    assert len(provider.requests) == 3
+
+
+@pytest.mark.parametrize("bind", [lambda m: m, lambda m: m.bind(stop=["END"])])
+def test_nor_does_one_that_is_fallen_back_to(way, bind):
+    """What is bound to it counts, and its own policy and bounds do not."""
+    model = ScriptedChatModel([""] * 9)
+    within = bind(RetryingChatModel(model, RetryPolicy(max_retries=2, on_exhausted="raise")))
+    remedies = {ReplyKind.BLANK: [FallbackModel(within)]}
+    policy = RetryPolicy(max_retries=2, wait=None, remedies=remedies)
+    reply = ask(way, RetryingChatModel(ScriptedChatModel([""]), policy))
+    assert reply.response_metadata["empty_retry"]["attempts"] == 3
+    assert len(model.requests) == 2
+    bare = ScriptedChatModel(["", "", ""])
+    ask(way, bind(bare))
+    assert model.requests[0].kwargs == bare.requests[0].kwargs
+
+
+def test_wrapping_again_keeps_a_wrapper_of_ones_own():
+    """It is a `RetryingChatModel`, as was asked for; the other way round the class asked for is."""
+    own = Loud(ScriptedChatModel(["", "Hello."]), RetryPolicy(max_retries=0))
+    again = RetryingChatModel(own, RAISE)
+    assert isinstance(again, Loud)
+    assert (again.inner_model, again.retry_policy) == (own.inner_model, RAISE)
+    plain = RetryingChatModel(own.inner_model)
+    assert isinstance(Loud(plain, RAISE), Loud)
+
+    class Other(RetryingChatModel):
+        pass
+
+    other = Other(own, RAISE)
+    assert isinstance(other, Other)
+    assert not isinstance(other, Loud)
+    assert other.invoke("Hi").content == "Hello."
 
 
 def test_no_name_of_the_wrappers_own_shadows_a_field(way):

@@ -180,7 +180,7 @@ def test_exhaustion(is_async):
         message_of(Native([[]]), is_async=is_async)
     with pytest.raises(type(bare.value), match=re.escape(str(bare.value))):
         message_of(wrapped("return", []), is_async=is_async)
-    assert message_of(wrapped("Nothing.", blank), is_async=is_async).text == "Nothing."
+    assert message_of(wrapped("Nothing came.", blank), is_async=is_async).text == "Nothing came."
     with pytest.raises(EmptyCompletionError):
         message_of(wrapped("raise", blank), is_async=is_async)
 

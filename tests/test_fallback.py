@@ -445,9 +445,12 @@ def test_the_rate_limiter_that_counts_is_that_of_the_model_asked(way):
     assert (inner.rate_limiter.taken, other.rate_limiter.taken) == (1, 1)
 
 
-def test_a_wrapped_model_retries_by_itself(way):
-    other = RetryingChatModel(ScriptedChatModel(["", "Hello."]))
-    assert ask(way, falling_back(ScriptedChatModel([""]), FallbackModel(other))).content == "Hello."
+def test_a_wrapped_model_does_not_retry_by_itself(way):
+    """The retries are those of the call."""
+    other = RetryingChatModel(ScriptedChatModel(["", "never"]))
+    reply = ask(way, falling_back(ScriptedChatModel([""]), FallbackModel(other), max_retries=1))
+    assert reply.content == ""
+    assert len(other.requests) == 1
 
 
 @pytest.mark.parametrize(

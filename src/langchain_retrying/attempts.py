@@ -124,16 +124,6 @@ class Attempts:
         self.nothing_came = message is None and raised is None
         self.raised = raised
         message = self.last_reply = AIMessage(content="") if message is None else message
-        # A wrapper in this one's place has its own account, which holds that of the last reply.
-        account = message.response_metadata.get("empty_retry")
-        spent = (
-            {
-                "input_tokens": account["rejected_input_tokens"],
-                "output_tokens": account["rejected_output_tokens"],
-            }
-            if account
-            else message.usage_metadata
-        )
         if self._is_proper_end(verdict, message):
             self.is_over = self.is_accepted = True
             self.nothing_came, self.raised = False, None  # nothing is what was wanted
@@ -144,8 +134,8 @@ class Attempts:
                 kind=verdict.kind,
                 finish_reason=verdict.finish_reason and verdict.finish_reason[:64],
                 elapsed_seconds=now - self._attempt_began,
-                input_tokens=_tokens(spent, "input_tokens"),
-                output_tokens=_tokens(spent, "output_tokens"),
+                input_tokens=_tokens(message.usage_metadata, "input_tokens"),
+                output_tokens=_tokens(message.usage_metadata, "output_tokens"),
                 saw_reasoning="reasoning" in verdict.seen,
                 saw_text="text" in verdict.seen,
             ),
@@ -437,19 +427,6 @@ Message = TypeVar("Message", bound=BaseMessage)
 
 def with_account(message: Message, account: dict[str, Any]) -> Message:
     """A copy of the message that tells of the attempts made."""
-    inner = message.response_metadata.get("empty_retry")
-    # Of a wrapper in the inner model's place; of a reply that was rejected here it is counted.
-    if inner and (inner.get("stand_in") or inner["attempts"] > len(inner["rejected"])):
-        account = {
-            **inner,
-            **account,
-            "attempts": account["attempts"] - 1 + inner["attempts"],
-            "rejected": account["rejected"] + inner["rejected"],
-            **{
-                name: account[name] + inner[name]
-                for name in ("rejected_input_tokens", "rejected_output_tokens")
-            },
-        }
     metadata = {**message.response_metadata, "empty_retry": account}
     return message.model_copy(update={"response_metadata": metadata})
 

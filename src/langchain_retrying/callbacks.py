@@ -23,7 +23,7 @@ def run_manager_of_stream(model: Any) -> Any:
     while frame is not None:
         if frame.f_globals.get("__name__") == chat_models.__name__:
             variables = frame.f_locals
-            if "run_manager" in variables and _is_around(variables.get("self"), model):
+            if "run_manager" in variables and variables.get("self") is model:
                 return variables["run_manager"]
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return None
@@ -49,13 +49,6 @@ _EMPTY_STREAM = {
     "_generate_with_cache": "No generations found in stream.",
     "_agenerate_with_cache": "No generations found in stream.",
 }
-
-
-def _is_around(model: Any, inner: Any) -> bool:
-    """Whether `model` is `inner` or wraps it."""
-    while model is not inner and isinstance(model, type(inner)):
-        model = getattr(model, "inner_model", None)
-    return model is inner
 
 
 class Token:

@@ -47,7 +47,9 @@ class RetryingChatModel(Facade):
     Args:
         inner_model: The chat model to wrap. It is never changed, and keeps working by itself.
             A binding or a configurable model around one (from `bind_tools`, `with_retry`,
-            `init_chat_model` ...) is put around the wrapper instead, and returned.
+            `init_chat_model` ...) is put around the wrapper instead, and returned. A wrapper is
+            not wrapped again: the new policy is put around its inner model, so that requests do
+            not multiply.
         policy: What is retried and how; default `RetryPolicy()`: two retries.
 
     Attributes:

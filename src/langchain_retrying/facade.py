@@ -20,7 +20,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import ConfigDict
 
 from langchain_retrying.policy import RetryPolicy
-from langchain_retrying.wrapping import wrap_inside
+from langchain_retrying.wrapping import WRAPPER, is_wrapper, wrap_inside
 
 if TYPE_CHECKING:
     from langchain_core.runnables.configurable import RunnableConfigurableFields
@@ -103,7 +103,13 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
 
     @classmethod
     def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:
-        facade: Self = object.__new__(_derived_class(cls._base(), type(inner_model)))
+        base = cls._base()
+        if is_wrapper(inner_model):  # around another, retries would multiply
+            wrapper: Any = inner_model
+            inner_model = wrapper.inner_model
+            if issubclass(wrapper._base(), base):
+                base = wrapper._base()
+        facade: Self = object.__new__(_derived_class(base, type(inner_model)))
         for name, value in zip(_SLOTS, (inner_model, policy), strict=True):
             object.__setattr__(facade, name, value)
         facade._share_state(inner_model)
@@ -176,7 +182,7 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
     @classmethod
     def _base(cls) -> type[Self]:
         """The class of wrappers that a user names, from which this one may be derived."""
-        return getattr(cls, _BASE, cls)
+        return getattr(cls, WRAPPER, cls)
 
     # --- identity ---
 
@@ -212,9 +218,6 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
         return ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
 
 
-_BASE = "__langchain_retrying_base__"  # a name that pydantic leaves alone
-
-
 # Weak, so that classes made inside functions are freed with their last wrapper.
 _derived_classes: WeakValueDictionary[tuple[type, type], Any] = WeakValueDictionary()
 _deriving = threading.Lock()
@@ -233,10 +236,8 @@ def _derived_class(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
 
 
 def _derive(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
-    if issubclass(inner_class, base):
-        return inner_class
     namespace: dict[str, Any] = {
-        _BASE: base,
+        WRAPPER: base,
         "__module__": inner_class.__module__,
         "__qualname__": inner_class.__qualname__,
         "__doc__": inner_class.__doc__,

@@ -20,6 +20,7 @@ from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.opening import chunk_of
 from langchain_retrying.remedies import Request
 from langchain_retrying.tool_choice import TOOL_ARGUMENTS, forbids_tools, forced_tools, tools_of
+from langchain_retrying.wrapping import unwrapped
 
 logger = logging.getLogger("langchain_retrying")
 
@@ -42,7 +43,8 @@ class FallbackModel:
 
     Args:
         model: A chat model, or a binding of one. It is called underneath, as the inner model is:
-            its own callbacks and cache take no part; its rate limiter does.
+            its own callbacks and cache take no part, nor does a `RetryingChatModel` around it;
+            its rate limiter does.
 
     Raises:
         TypeError: `model` is neither.
@@ -82,7 +84,7 @@ def _unbound(runnable: Any) -> tuple[Any, Mapping[str, Any]]:
     bound: Mapping[str, Any] = {}
     while isinstance(runnable, RunnableBinding):
         runnable, bound = runnable.bound, {**runnable.kwargs, **bound}
-    return runnable, bound
+    return unwrapped(runnable), bound  # its retries would multiply those of the call
 
 
 def _is_of_one_integration(one: BaseChatModel, other: BaseChatModel) -> bool:
