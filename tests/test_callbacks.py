@@ -265,6 +265,48 @@ def test_tokens_reported_while_streaming_keep_their_place_among_the_chunks(is_as
     assert order == [("token", " "), " ", ("token", "a"), "a", ("token", "b"), "b"]
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_tokens_are_reported_just_as_the_model_has_done(is_async):
+    """Some run managers are not LangChain's, and take what they know."""
+    chunk = ChatGenerationChunk(message=AIMessageChunk(content="lo"))
+    calls = [
+        (("Hel",), {}),
+        (("lo",), {"chunk": chunk, "verbose": True}),
+        ((), {"token": "!", "chunk": None}),
+    ]
+
+    class Speaking(ScriptedChatModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            for args, named in calls:
+                run_manager.on_llm_new_token(*args, **named)
+            return super()._generate(messages, stop, **kwargs)
+
+        async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+            for args, named in calls:
+                await run_manager.on_llm_new_token(*args, **named)
+            return super()._generate(messages, stop, **kwargs)
+
+    reported = []
+
+    class Manager(CallbackManagerForLLMRun):
+        def on_llm_new_token(self, *args, **kwargs):
+            reported.append((args, kwargs))
+
+    class AsyncManager(AsyncCallbackManagerForLLMRun):
+        async def on_llm_new_token(self, *args, **kwargs):
+            reported.append((args, kwargs))
+
+    model = RetryingChatModel(Speaking(["Hello!"]))
+    manager = (AsyncManager if is_async else Manager)(
+        run_id=None, handlers=[Recorder()], inheritable_handlers=[]
+    )
+    if is_async:
+        asyncio.run(model._agenerate([], run_manager=manager))
+    else:
+        model._generate([], run_manager=manager)
+    assert reported == calls
+
+
 def test_an_inner_model_need_not_know_run_managers(way):
     class Simple(ScriptedChatModel):
         def _generate(self, messages, stop=None, **kwargs):

@@ -353,6 +353,83 @@ def test_wrapping_again_keeps_a_wrapper_of_ones_own():
     assert other.invoke("Hi").content == "Hello."
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda cls: cls(replies=BLANKS_THEN),
+        lambda cls: cls(BLANKS_THEN),
+        lambda cls: cls.model_construct(replies=BLANKS_THEN),
+        lambda cls: cls.model_validate({"replies": BLANKS_THEN}),
+        lambda cls: type("Own", (cls,), {})(BLANKS_THEN),
+        lambda cls: type("Own", (type("Own", (cls,), {}),), {})(BLANKS_THEN),
+        lambda cls: type("Own", (cls,), {})(BLANKS_THEN).model_copy(),
+        lambda cls: type(type("Own", (cls,), {})([]))(BLANKS_THEN),
+    ],
+)
+def test_what_the_class_of_a_wrapper_makes_is_wrapped(way, make):
+    made = make(type(wrapped()))
+    assert isinstance(made, RetryingChatModel)
+    assert made.retry_policy == RetryPolicy()
+    assert not isinstance(made.inner_model, RetryingChatModel)
+    assert ask(way, made).content == "Hello."
+
+
+def test_a_subclass_of_it_makes_wrappers_of_the_class_that_was_wrapped_with():
+    made = type("Own", (type(Loud(ScriptedChatModel())),), {})(["a"])
+    assert isinstance(made, Loud)
+    assert isinstance(made, ScriptedChatModel)
+
+
+def test_a_subclasss_generation_is_below_the_retries(way):
+    class Own(type(wrapped())):
+        def _generate(self, *args, **kwargs):
+            result = super()._generate(*args, **kwargs)
+            result.generations[0].message.name = "own"
+            return result
+
+        async def _agenerate(self, *args, **kwargs):
+            return self._generate(*args, **kwargs)
+
+        _stream = BaseChatModel._stream
+        _astream = BaseChatModel._astream
+
+    model = Own(BLANKS_THEN)
+    assert ask(way, model).name == "own"
+    assert len(model.requests) == 3
+
+
+class Own(type(RetryingChatModel(SerializableModel()))):  # type: ignore[misc]  # made at run time
+    pass
+
+
+def test_a_subclass_and_what_it_makes_can_be_pickled():
+    assert pickle.loads(pickle.dumps(Own)) is Own
+    model = Own(answer="Bye.")
+    assert pickle.loads(pickle.dumps(type(model))) is type(model)
+    again = pickle.loads(pickle.dumps(model))
+    assert type(again) is type(model)
+    assert again.invoke("Hi").content == "Bye."
+
+
+def test_wrappers_classes_are_pickled_with_the_class_that_was_wrapped_with():
+    cls = type(Loud(SerializableModel()))
+    assert pickle.loads(pickle.dumps(cls)) is cls
+    assert cls is not type(RetryingChatModel(SerializableModel()))
+
+
+def test_a_wrappers_own_class_makes_none_of_fields():
+    with pytest.raises(TypeError, match="takes a model and a policy, not replies"):
+        RetryingChatModel(replies=["a"])
+    with pytest.raises(TypeError, match="the model to wrap is missing"):
+        RetryingChatModel.model_construct(replies=["a"])
+
+
+def test_a_model_given_to_the_class_of_a_wrapper_is_wrapped():
+    other = ScriptedChatModel(["a"])
+    for made in (type(wrapped())(other, RAISE), type(wrapped())(inner_model=other, policy=RAISE)):
+        assert (made.inner_model, made.retry_policy) == (other, RAISE)
+
+
 def test_no_name_of_the_wrappers_own_shadows_a_field(way):
     """Code of the inner class runs on the wrapper, and must find its own."""
 

@@ -56,13 +56,23 @@ class Token:
 
     __slots__ = ("_arguments", "_report")
 
-    def __init__(self, report: Callable[..., Any], **arguments: Any) -> None:
+    def __init__(self, report: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         self._report = report
-        self._arguments = arguments
+        self._arguments = args, kwargs
 
     def send(self) -> Any:
         """Report it; what comes back is to be awaited unless it is None."""
-        return self._report(**self._arguments)
+        args, kwargs = self._arguments
+        return self._report(*args, **kwargs)
+
+    @property
+    def said(self) -> Any:
+        """The chunk that was reported, else the text."""
+        args, kwargs = self._arguments
+        chunk = kwargs.get("chunk")
+        if chunk is not None:
+            return chunk
+        return args[0] if args else kwargs.get("token")
 
 
 class TokenGate(Protocol):
@@ -80,9 +90,9 @@ class _GatedRunManager(CallbackManagerForLLMRun):
         self._report = run_manager.on_llm_new_token
         self._gate = gate
 
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        held = Token(self._report, token=token, chunk=chunk, **kwargs)
-        for free in self._gate.let_through(held, token if chunk is None else chunk):
+    def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
+        held = Token(self._report, *args, **kwargs)
+        for free in self._gate.let_through(held, held.said):
             free.send()
 
 
@@ -94,9 +104,9 @@ class _AsyncGatedRunManager(AsyncCallbackManagerForLLMRun):
         self._run_manager = run_manager
         self._gate = gate
 
-    async def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
-        held = Token(self._run_manager.on_llm_new_token, token=token, chunk=chunk, **kwargs)
-        for free in self._gate.let_through(held, token if chunk is None else chunk):
+    async def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
+        held = Token(self._run_manager.on_llm_new_token, *args, **kwargs)
+        for free in self._gate.let_through(held, held.said):
             await free.send()
 
     def get_sync(self) -> CallbackManagerForLLMRun:

@@ -83,6 +83,7 @@ class RetryingChatModel(Facade):
             self,
             inner_model: BaseChatModel | None = None,
             policy: RetryPolicy = DEFAULT_POLICY,
+            *args: Any,
             **fields: Any,
         ) -> None:
             """Do nothing: `__new__` has built the wrapper, and the inner model's fields are set."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables.configurable import RunnableConfigurableFields
+from langchain_core.runnables import configurable
 
 
-class ConfigurableFacade(RunnableConfigurableFields):  # type: ignore[type-arg]  # with arguments pydantic would build the default anew
-    """Configurable fields of a wrapped model."""
-
-    @classmethod
-    def lc_id(cls) -> list[str]:
-        """As without the wrapper."""
-        return RunnableConfigurableFields.lc_id()
+class RunnableConfigurableFields(configurable.RunnableConfigurableFields):  # type: ignore[type-arg]  # with arguments pydantic would build the default anew
+    """Configurable fields of a wrapped model; runs and traces have the name of the class."""
 
     def _prepare(self, config: Any = None) -> Any:
         facade: Any = self.default
-        inner = RunnableConfigurableFields(default=facade.inner_model, fields=self.fields)
+        inner = configurable.RunnableConfigurableFields(
+            default=facade.inner_model, fields=self.fields
+        )
         prepared, config = inner._prepare(config)
         if prepared is facade.inner_model:
             return facade, config

@@ -9,6 +9,8 @@ itself, binds or parses, the wrapper does too.
 from __future__ import annotations
 
 import copy
+import copyreg
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ from langchain_retrying.policy import RetryPolicy
 from langchain_retrying.wrapping import WRAPPER, is_wrapper, wrap_inside
 
 if TYPE_CHECKING:
-    from langchain_core.runnables.configurable import RunnableConfigurableFields
+    from langchain_core.runnables import configurable
     from typing_extensions import Self
 
 # What a pydantic instance consists of: https://docs.pydantic.dev/latest/api/base_model/
@@ -33,6 +35,7 @@ _STATE = (
     "__pydantic_extra__",
     "__pydantic_private__",
 )
+_UNSET = object()
 _SLOTS = ("_Facade__inner_model", "_Facade__retry_policy")
 
 
@@ -65,6 +68,18 @@ def hook(method: Method) -> Method:
     return descriptor  # type: ignore[no-any-return]  # on an instance it is the method
 
 
+def _made_by(name: str) -> Any:
+    """A class method of the inner class's that makes a model; what it makes is wrapped."""
+
+    def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if WRAPPER not in vars(cls):
+            return getattr(super(Facade, cls), name)(*args, **kwargs)
+        made = getattr(_inner_class(cls), name)(*args, **kwargs)
+        return made if is_wrapper(made) else cls._facing(made, DEFAULT_POLICY)
+
+    return classmethod(make)
+
+
 class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner class's hash
     """A chat model that is another one, but for what subclasses override."""
 
@@ -74,32 +89,13 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
     # In slots, under mangled names: nothing of the wrapper's shadows a field of the inner model.
     __slots__ = ("__inner_model", "__retry_policy")
 
-    def __new__(
-        cls, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any
-    ) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Derive the class for the inner model's, and make an instance of that."""
-        if inner_model is not None and (args or kwargs):
-            given = ", ".join(kwargs) or "a third argument"
-            raise TypeError(
-                f"{cls.__name__} takes a model and a policy, not {given}: "
-                f"write {cls.__name__}(model, RetryPolicy(...))"
-            )
-        policy = DEFAULT_POLICY if policy is None else policy
-        if not isinstance(policy, RetryPolicy):
-            raise TypeError(
-                f"policy must be a RetryPolicy, not {type(policy).__name__}: "
-                f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
-            )
-        if inner_model is None and kwargs and cls is not cls._base():
+        first = args[0] if args else kwargs.get("inner_model")
+        if WRAPPER in vars(cls) and not issubclass(type(first), BaseChatModel):
             # `type(model)(**fields)` of a wrapped model, as code may write that knows the bare one.
-            inner_model = cls.__bases__[1](**kwargs)
-        # Of the type: pydantic 2.7's `isinstance` asks a configurable model for attributes.
-        if issubclass(type(inner_model), BaseChatModel):
-            return cls._facing(inner_model, policy)
-        wrapped: Self = wrap_inside(
-            inner_model, lambda model: cls._facing(model, policy), cls.__name__
-        )
-        return wrapped
+            return cls._facing(_inner_class(cls)(*args, **kwargs), DEFAULT_POLICY)
+        return _wrap(cls, *args, **kwargs)  # type: ignore[no-any-return]  # or what is around one
 
     @classmethod
     def _facing(cls, inner_model: BaseChatModel, policy: RetryPolicy) -> Self:
@@ -117,7 +113,9 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
 
     def _share_state(self, other: BaseChatModel) -> None:
         for name in _STATE:
-            object.__setattr__(self, name, getattr(other, name))
+            value = getattr(other, name, _UNSET)  # of a model that was made without validation
+            if value is not _UNSET:
+                object.__setattr__(self, name, value)
 
     @property
     def inner_model(self) -> BaseChatModel:
@@ -160,6 +158,13 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
 
     def __del__(self) -> None:
         """Nothing: what the inner class does here is for the inner model's own end."""
+
+    # --- made of fields, by pydantic ---
+
+    model_construct = _made_by("model_construct")
+    model_validate = _made_by("model_validate")
+    model_validate_json = _made_by("model_validate_json")
+    model_validate_strings = _made_by("model_validate_strings")
 
     # --- copies ---
 
@@ -208,14 +213,83 @@ class Facade(BaseChatModel):  # noqa: PLW1641 -- derived classes have the inner 
 
     __str__ = __repr__
 
-    def configurable_fields(self, **kwargs: Any) -> RunnableConfigurableFields[Any, Any]:
+    def configurable_fields(
+        self, **kwargs: Any
+    ) -> configurable.RunnableConfigurableFields[Any, Any]:
         """As for the inner model; what is configured at run time is wrapped as this is."""
         from langchain_retrying.configurable import (  # noqa: PLC0415 -- slow, and seldom needed
-            ConfigurableFacade,
+            RunnableConfigurableFields,
         )
 
         checked = self.inner_model.configurable_fields(**kwargs)
-        return ConfigurableFacade(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
+        return RunnableConfigurableFields(default=self, fields=checked.fields)  # type: ignore[attr-defined]  # RunnableConfigurableFields, declared as its base
+
+
+def _wrap(cls: Any, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs:
+        given = ", ".join(kwargs) or "a third argument"
+        raise TypeError(
+            f"{cls.__name__} takes a model and a policy, not {given}: "
+            f"write {cls.__name__}(model, RetryPolicy(...))"
+        )
+    policy = DEFAULT_POLICY if policy is None else policy
+    if not isinstance(policy, RetryPolicy):
+        raise TypeError(
+            f"policy must be a RetryPolicy, not {type(policy).__name__}: "
+            f"write {cls.__name__}(model, RetryPolicy(max_retries=2))"
+        )
+    # Of the type: pydantic 2.7's `isinstance` asks a configurable model for attributes.
+    if issubclass(type(inner_model), BaseChatModel):
+        return cls._facing(inner_model, policy)
+    return wrap_inside(inner_model, lambda model: cls._facing(model, policy), cls.__name__)
+
+
+class _Subclassing(type):
+    """Makes of a subclass of `type(model)`, where `model` is wrapped, one of the inner class.
+
+    So it is what it would be without the wrapper, its methods are below the retries as those of
+    the inner class are, and it can be pickled; what is made by calling it is wrapped.
+    """
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
+    ) -> Any:
+        if WRAPPER in namespace:
+            return super().__new__(mcs, name, bases, namespace, **kwargs)
+        wrapping = [vars(base)[WRAPPER] for base in bases if WRAPPER in vars(base)]
+        bases = tuple(_inner_class(base) if WRAPPER in vars(base) else base for base in bases)
+        cls = super().__new__(mcs, name, bases, namespace, **kwargs)
+        if wrapping:
+            setattr(cls, _MAKES, wrapping[0])
+        return cls
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        return made if is_wrapper(made) else getattr(cls, _MAKES)._facing(made, DEFAULT_POLICY)
+
+
+_MAKES = "__langchain_retrying_makes__"  # the class of wrappers that a subclass makes
+
+
+@functools.cache
+def _metaclass(inner: type) -> Any:
+    """The metaclass of wrappers of models whose class has the metaclass `inner`."""
+    if issubclass(inner, _Subclassing):
+        return inner
+    metaclass = type(inner.__name__, (_Subclassing, inner), {})
+    copyreg.pickle(metaclass, _reduced)
+    return metaclass
+
+
+def _reduced(cls: type) -> str | tuple[Any, ...]:
+    """How pickle keeps a class: one of wrappers has no place of its own, so it is derived again."""
+    if WRAPPER in vars(cls):
+        return _derived_class, cls.__bases__
+    return cls.__qualname__
+
+
+def _inner_class(derived: type) -> Any:
+    return derived.__bases__[1]
 
 
 # Weak, so that classes made inside functions are freed with their last wrapper.
@@ -256,7 +330,8 @@ def _derive(base: type[Facade], inner_class: type[BaseChatModel]) -> Any:
     }
     if inner_class.model_config.get("validate_assignment"):
         namespace["__getattribute__"] = _get_from_replaced_state
-    metaclass: Any = type(inner_class)
+    inner_metaclass: Any = type(inner_class)
+    metaclass = _metaclass(inner_metaclass)
     try:
         return metaclass(inner_class.__name__, (base, inner_class), namespace)
     except TypeError as error:

@@ -76,6 +76,21 @@ class SyncStreaming(ScriptedChatModel):
     _astream = BaseChatModel._astream
 
 
+class Unvalidated(BaseChatModel):
+    """Made by `model_construct` it lacks what it requires."""
+
+    required: str
+    replies: Any = None
+
+    @property
+    def _llm_type(self) -> str:
+        return "unvalidated"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        message = AIMessage("".join(self.replies(messages)))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
 class AsyncOnly(ScriptedChatModel):
     """Has nothing for sync callers."""
 

@@ -177,6 +177,19 @@ def configured(model: Any) -> Any:
     ]
 
 
+def configured_runs(model: Any) -> Any:
+    """Their names in events and graphs, and what code finds that looks at the runnable."""
+    runnable = model.configurable_fields(temperature=ConfigurableField(id="temperature"))
+    return [
+        asyncio.run(_events(runnable)),
+        asyncio.run(_events(runnable.bind(stop=["END"]))),
+        runnable.get_name(),
+        type(runnable).__name__,
+        runnable.lc_id(),
+        runnable.get_graph().to_json(),
+    ]
+
+
 def configured_to_stream_not(model: Any) -> Any:
     runnable = model.configurable_fields(disable_streaming=ConfigurableField(id="off"))
     return four_ways(runnable, config={"configurable": {"off": True}})
@@ -289,6 +302,7 @@ CONFIGURABLE = [
             config={"configurable": {"mode": "configured"}},
         ),
     ),
+    row("runs of configurable_fields", always(cls=Parameters), configured_runs),
     row("configurable_alternatives", always(), alternatives),
     row("as an alternative", always(), an_alternative),
     row("fields and alternatives", always(cls=Parameters), fields_and_alternatives),

@@ -214,6 +214,58 @@ def copied(copying: Any) -> Any:
     return use
 
 
+def made_anew(model: Any) -> Any:
+    """By the class of the model, in each way that pydantic has, and by a subclass of it."""
+    cls: Any = type(model)
+    fields = {"replies": model.replies, "temperature": 0.5}
+
+    class Own(cls):
+        extra: int = 1
+
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(**{"temperature": 0.25, **kwargs})
+
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return super().bind_tools(tools, own=self.extra, **kwargs)
+
+    class Derived(Own):
+        pass
+
+    own = Own(replies=model.replies, extra=2)
+    made = [
+        cls(**fields),
+        cls(model.replies),
+        cls.model_construct(**fields),
+        cls.model_validate(fields),
+        own,
+        own.model_copy(),
+        type(own)(**fields),
+        Derived(**fields),
+        Own.model_validate(fields),
+    ]
+    told = [(four_ways(one), one.temperature, one.model_fields_set) for one in made]
+    bound = [four_ways(one.bind_tools([])) for one in (own, Derived(**fields))]
+    return told, bound, isinstance(own, Own), issubclass(type(own), Own), own.extra
+
+
+def made_of_text(model: Any) -> Any:
+    cls = type(model)
+    made = [
+        cls(),
+        cls.model_validate_json('{"answer": "Bye."}'),
+        cls.model_validate_strings({"answer": "Bye."}),
+        cls.model_validate(model),
+        pickle.loads(pickle.dumps(cls))(answer="Bye."),
+        copy.deepcopy(cls)(),
+    ]
+    return [four_ways(one) for one in made], cls.model_validate(model) is model
+
+
+def pickled_class(model: Any) -> Any:
+    cls = type(model)
+    return [pickle.loads(pickle.dumps(cls, protocol)) is cls for protocol in (0, 2, 5)]
+
+
 def compared(model: Any) -> Any:
     others = [copy.copy(model), model.model_copy(update={"model_name": "other"}), None, model]
     return [(model == other, other == model, model != other) for other in others]
@@ -308,6 +360,14 @@ def metered(model: Any) -> Any:
     return told, handler.usage_metadata, meter.usage_metadata
 
 
+def without_validation() -> Any:
+    """A model that lacks a field, and private state, as releases of pydantic leave it at times."""
+    model = small.Unvalidated.model_construct(replies=lambda messages: ["Hel", "lo"])
+    object.__delattr__(model, "__pydantic_private__")
+    assert "required" not in vars(model)
+    return model
+
+
 FUNCTION_CALL = AIMessage("", additional_kwargs={"function_call": {"name": "f", "arguments": "{}"}})
 PARAMETERS = {"model": "model-b", "temperature": 0.5, "max_tokens": 9, "model_kwargs": {"a": 1}}
 METERED = small.AIMessageChunk(
@@ -318,6 +378,10 @@ CONSTRUCTION = [
     row("a model with private attributes", always(cls=small.Strict), private_attributes),
     row("extra forbid and validate_assignment", always(cls=small.Strict), rejected_assignments),
     row("extra allow", always(cls=small.Extra, given=0), extra_attributes),
+    row("made by its class", always(cls=Parameters), made_anew),
+    row("made by its class of text", SerializableModel, made_of_text),
+    row("its class pickled", SerializableModel, pickled_class),
+    row("private attributes unset", without_validation, four_ways),
     row("a field named policy", always(cls=small.Namesakes), four_ways),
     row("a method that reads it", always(cls=small.Namesakes), lambda model: model.judge()),
     row("fields named as the wrapper's", always(cls=small.Namesakes), as_data),
