@@ -25,7 +25,7 @@ LAYERS = [
     "policy disguises refusals output_budget llm_output",
     "proper_end",
     "remedies bounds",
-    "errors _checks",
+    "errors _checks wrapping",
     "reply tool_choice",
     "finish_reasons visible_text _compat equality waiting wrapping",
 ]

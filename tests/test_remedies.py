@@ -179,6 +179,19 @@ def test_a_remedy_that_returns_no_request_is_an_error_of_the_callers(way):
         sent(way, "", remedies={ReplyKind.BLANK: [lambda request, error: []]})
 
 
+def test_a_remedys_model_is_no_wrapper(way):
+    """It would be retried within each retry; this wrapper itself 492 calls deep."""
+    inner = ScriptedChatModel([""])
+
+    def itself(request, error):
+        return dataclasses.replace(request, model=model)
+
+    model = RetryingChatModel(inner, RetryPolicy(remedies={ReplyKind.BLANK: [itself]}))
+    with pytest.raises(TypeError, match="must not be wrapped: give its inner_model"):
+        ask(way, model)
+    assert len(inner.requests) == 1
+
+
 def test_a_remedys_model_is_a_chat_model_and_no_binding_of_one(way):
     def bound(request, error):
         return dataclasses.replace(request, model=request.model.bind(a=1))

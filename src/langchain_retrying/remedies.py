@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 from langchain_retrying._checks import check_nudge, returned
 from langchain_retrying.errors import EmptyCompletionError
 from langchain_retrying.reply import ReplyKind
+from langchain_retrying.wrapping import is_wrapper
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,9 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
                 f"a remedy's model must be a chat model, not {type(result.model).__name__}: put "
                 "what is bound to one into the request's kwargs"
             )
+        if result is not None and is_wrapper(result.model):
+            # It would retry within each retry; this very wrapper without an end.
+            raise TypeError("a remedy's model must not be wrapped: give its inner_model")
         changed = result or changed  # of several, one that has nothing to try is left out
     return changed
 
