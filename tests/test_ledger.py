@@ -19,8 +19,8 @@ CONSIDERED = {
     "overridden: calls the inner model's, judges what comes, and asks again": """
         _generate _agenerate _stream _astream
     """,
-    "overridden: a cache stores and serves answers only, under a key of inner model and policy": """
-        _generate_with_cache _agenerate_with_cache _get_llm_string
+    "overridden: a cache stores and serves answers only": """
+        _generate_with_cache _agenerate_with_cache
     """,
     "overridden: is the inner model's, where code of this class would tell of the wrapper": """
         _identifying_params _llm_type _serialized
@@ -33,6 +33,7 @@ CONSIDERED = {
         output_version profile rate_limiter tags verbose
     """,
     "inherited from the inner class: tells what the model is from the shared state": """
+        _get_llm_string
         InputType OutputType _convert_input _dict_for_compat
         _get_invocation_params _get_ls_params _get_ls_params_with_defaults
         asdict config_schema config_specs dict get_config_jsonschema get_graph

@@ -399,6 +399,15 @@ class Counting:
         return request
 
 
+class Named(Holding):
+    """Has an `==` of its own."""
+
+    def __eq__(self, other):
+        return isinstance(other, Named) and self.texts[0].lower() == other.texts[0].lower()
+
+    __hash__ = None
+
+
 HOLDING = Holding(["a"])
 EVENT = threading.Event()
 
@@ -421,6 +430,7 @@ EQUAL = [
     (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("a"))),
     (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding(["a"]))),
     (RetryPolicy(nudge=HOLDING.nudge), RetryPolicy(nudge=HOLDING.nudge)),
+    (RetryPolicy(nudge=Named(["a"])), RetryPolicy(nudge=Named(["A"]))),
     (with_ladder(Counting(["a"])), with_ladder(Counting(["a"], counted=1))),
     (with_ladder(Nudge(HOLDING)), with_ladder(Nudge(Holding(["a"])))),
     (
@@ -461,7 +471,12 @@ DIFFERENT = [
     (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding([]))),
     (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["a"]).nudge)),
     (RetryPolicy(nudge=HOLDING), RetryPolicy(nudge=HOLDING.nudge)),
+    (RetryPolicy(nudge=Named(["a"])), RetryPolicy(nudge=Named(["b"]))),
     (with_ladder(Counting(["a"])), with_ladder(Counting(["b"]))),
+    (
+        RetryPolicy(nudge=functools.partial(shout, extra=Slotted)),
+        RetryPolicy(nudge=functools.partial(shout, extra=Counting)),
+    ),
     (RetryPolicy(nudge=HumanMessage("a")), RetryPolicy(nudge=HumanMessage("b"))),
     (RetryPolicy(nudge=HumanMessage("a")), RetryPolicy(nudge="a")),
     (
