@@ -68,6 +68,7 @@ def test_the_wording_speaks_of_tool_calls_only_if_tools_are_bound(way):
             [HumanMessage("Hi"), HumanMessage("x", name="me")],
         ),
         (lambda messages, error: None, [HumanMessage("Hi")]),
+        (lambda messages, error: "", [HumanMessage("Hi")]),
         (None, [HumanMessage("Hi")]),
     ],
 )

@@ -76,9 +76,10 @@ def test_a_kind_with_a_ladder_is_retried_and_the_others_keep_their_default(way, 
     assert len(sent(way, reply, "Hello.", remedies={kind: [repeat]})) == 2
     for empty in ("", MALFORMED):
         _, second = sent(way, empty, "Hello.", remedies={kind: [repeat]})
-        assert second.messages[:-1] == PROMPT
+        assert second.messages[:-1] == PROMPT[:-1]
+        assert second.messages[-1].content.startswith("Hi\n\n")
         _, second = sent(way, empty, "Hello.", remedies={kind: [repeat]}, nudge="Go on.")
-        assert second.messages == [*PROMPT, HumanMessage("Go on.")]
+        assert second.messages == [*PROMPT[:-1], HumanMessage("Hi\n\nGo on.")]
 
 
 @pytest.mark.parametrize("off", [None, (), []])
@@ -93,7 +94,7 @@ def test_a_nudge_is_that_of_the_kind_without_a_ladder_of_its_own(way):
     _, second = sent(way, "", "Hello.", remedies=remedies, nudge="Go on.")
     assert (second.messages, second.kwargs) == (PROMPT, {"a": 1})
     _, second = sent(way, MALFORMED, "Hello.", remedies=remedies, nudge="Go on.")
-    assert second.messages == [*PROMPT, HumanMessage("Go on.")]
+    assert second.messages == [*PROMPT[:-1], HumanMessage("Hi\n\nGo on.")]
 
 
 def test_the_ladder_is_that_of_the_last_reply(way):

@@ -88,4 +88,4 @@ def test_what_is_returned_at_once_is_taken_as_it_is(way):
         on_exhausted=lambda error: AIMessage(f"{error.attempts} attempts"),
     )
     assert ask(way, RetryingChatModel(model, policy)).content == "2 attempts"
-    assert model.requests[1].messages[-1].content == "Go on."
+    assert model.requests[1].messages[-1].content == "Hi\n\nGo on."

@@ -103,7 +103,7 @@ class Nudge:
             nudge = self.nudge
         else:
             nudge = returned("nudge", self.nudge(request.messages, error))
-        if nudge is None:
+        if nudge is None or nudge == "":
             return request
         if not isinstance(nudge, (str, BaseMessage)):
             raise TypeError(f"nudge must return a text, a message or None, not {nudge!r:.40}")
