@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import pytest
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 
 from conftest import ask
 from langchain_retrying import (
@@ -17,6 +26,8 @@ from langchain_retrying import (
 from langchain_retrying.errors import RejectedAttempt
 from langchain_retrying.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
+from wire.clients import build
+from wire.server import WireServer, encode, good
 
 MODEL = ScriptedChatModel()
 PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
@@ -41,7 +52,9 @@ def test_nudges_do_not_pile_up_and_the_rejected_reply_is_left_out(way):
 def test_the_wording_fits_what_happened(way):
     reasoning = [AIMessageChunk(content=[{"type": "thinking", "thinking": "Hm", "index": 0}])]
     malformed = AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"})
-    nudges = {sent(way, reply, "Hello.")[1][-1].content for reply in ("", reasoning, malformed)}
+    replies = ("", reasoning, malformed)
+    tools = [{"type": "function"}]
+    nudges = {sent(way, reply, "Hello.", tools=tools)[1][-1].content for reply in replies}
     assert len(nudges) == 3
 
 
@@ -50,7 +63,7 @@ def test_the_wording_speaks_of_tool_calls_only_if_tools_are_bound(way):
     with_tools = sent(way, "", "Hello.", tools=[{"type": "function"}])[1][-1].content
     assert "tool" not in without
     assert "tool call" in with_tools
-    assert "in one sentence" in with_tools
+    assert "in a sentence if that is enough" in with_tools
 
 
 @pytest.mark.parametrize(
@@ -91,49 +104,129 @@ def test_the_first_retry_may_be_silent(way):
     assert third == [*PROMPT[:-1], HumanMessage("Hi\n\nGo on.")]
 
 
-EMPTY = "Your last reply was empty."
-REASONING = "Your last reply held reasoning only, so nothing of it could be used."
-LOST = "Your last reply was lost because its tool call was malformed."
-WITH_TOOLS = (
-    "Reply in plain text now, or make a tool call that is still needed. If the work is done, "
-    "say so in one sentence; do not repeat a tool call you have made."
+ANSWER = "Tell me the answer to my request, in a sentence if that is enough."
+OUTCOME = (
+    "Tell me the answer to my request, in a sentence if that is enough, or make a tool call that "
+    "is still needed; do not repeat one you have made."
 )
+THOUGHT = "You have thought enough. "
+BRIEF = "Be brief. "
+VALID = " Write a tool call's arguments as valid JSON."
+BLANK, MALFORMED, TRUNCATED = ReplyKind.BLANK, ReplyKind.MALFORMED, ReplyKind.TRUNCATED
 
 
-@pytest.mark.parametrize(
-    ("kinds", "saw_reasoning", "happened"),
-    [
-        ([ReplyKind.BLANK], False, EMPTY),
-        ([ReplyKind.BLANK], True, REASONING),
-        ([ReplyKind.MALFORMED], True, LOST),
-        ([ReplyKind.MALFORMED, ReplyKind.BLANK], False, EMPTY),
-        ([ReplyKind.BLANK, ReplyKind.MALFORMED], False, LOST),
-    ],
-)
-@pytest.mark.parametrize(
-    ("kwargs", "what_next"),
-    [
-        (
-            {},
-            "Reply in plain text now. If there is nothing to add, say so in one sentence.",
-        ),
-        ({"tools": [], "functions": None}, "Reply in plain text now. If there is nothing"),
-        ({"tools": [{"name": "f"}]}, WITH_TOOLS),
-        ({"functions": [{"name": "f"}]}, WITH_TOOLS),
-    ],
-    ids=["no tools", "none of them", "tools", "functions"],
-)
-def test_the_default_wording(kinds, saw_reasoning, happened, kwargs, what_next):
+def default_wording(kinds, kwargs, *, saw_reasoning=False, saw_text=False, expected_tools=()):
     error = EmptyCompletionError(
-        [RejectedAttempt(kind, None, 0.0, 0, 0, saw_reasoning) for kind in kinds],
+        [RejectedAttempt(kind, None, 0.0, 0, 0, saw_reasoning, saw_text) for kind in kinds],
         elapsed_seconds=0.0,
         last_message=AIMessage(""),
+        expected_tools=expected_tools,
     )
     nudged = DEFAULT_NUDGE(Request(PROMPT, kwargs, MODEL), error)
     assert nudged.messages[:-1] == PROMPT[:-1]
-    again = " Nothing usable has come 2 times now." if len(kinds) > 1 else ""
-    assert nudged.messages[-1].content.startswith(f"Hi\n\n{happened}{again} {what_next}")
     assert nudged.kwargs is kwargs
+    return nudged.messages[-1].content.removeprefix("Hi\n\n")
+
+
+def once_more(wording):
+    return wording.replace("Tell", "Please tell")
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "wanted", "valid"),
+    [
+        ({}, ANSWER, ""),
+        ({"tools": [], "functions": None}, ANSWER, ""),
+        ({"tools": [{"name": "f"}]}, OUTCOME, VALID),
+        ({"functions": [{"name": "f"}]}, OUTCOME, VALID),
+    ],
+    ids=["no tools", "none of them", "tools", "functions"],
+)
+def test_the_default_wording(kwargs, wanted, valid):
+    assert default_wording([BLANK], kwargs) == wanted
+    assert default_wording([BLANK], kwargs, saw_reasoning=True) == THOUGHT + wanted
+    assert default_wording([MALFORMED], kwargs, saw_reasoning=True) == wanted + valid
+    assert default_wording([MALFORMED, BLANK], kwargs) == once_more(wanted)
+    assert default_wording([BLANK, MALFORMED], kwargs) == once_more(wanted) + valid
+    assert default_wording([TRUNCATED], kwargs, saw_reasoning=True) == BRIEF + wanted
+
+
+def test_the_default_wording_where_a_tool_call_is_required():
+    kwargs, expected = {"tools": [{"name": "f"}]}, {"expected_tools": ["f", "g"]}
+    call = "Call f or g now, with what you know."
+    assert default_wording([BLANK], kwargs, **expected) == call
+    assert default_wording([MALFORMED], kwargs, saw_text=True, **expected) == call
+    assert default_wording([MALFORMED], kwargs, **expected) == call + VALID
+
+
+@pytest.mark.parametrize("tools", [[], [{"name": "f"}]], ids=["no tools", "tools"])
+@pytest.mark.parametrize("required", [(), ("f",)], ids=["free", "required"])
+@pytest.mark.parametrize("kind", [BLANK, MALFORMED, TRUNCATED])
+@pytest.mark.parametrize("saw_reasoning", [False, True])
+def test_the_default_wording_never_repeats_the_last_nor_speaks_of_emptiness(
+    tools, required, kind, saw_reasoning
+):
+    texts = [
+        default_wording(
+            [kind] * attempts,
+            {"tools": tools},
+            saw_reasoning=saw_reasoning,
+            expected_tools=required,
+        )
+        for attempts in range(1, 5)
+    ]
+    for text, following in pairwise(texts):
+        assert text != following
+        assert not re.search(r"empty|blank|reply|response|lost|nothing|sorry", text.lower())
+
+
+LOOK_UP = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+CALLING = AIMessage("", tool_calls=[{"name": "look_up", "args": {"key": "a"}, "id": "call-1"}])
+CHAIN = [HumanMessage("What is a?"), CALLING, ToolMessage("42", tool_call_id="call-1")]
+
+
+def test_at_the_end_of_a_tool_chain_the_retry_shows_what_was_called_and_forces_no_call(way):
+    model = ScriptedChatModel(["", "It is 42."])
+    ask(way, RetryingChatModel(model), CHAIN, tools=[LOOK_UP])
+    first, second = model.requests
+    assert second.messages == [*first.messages, HumanMessage(OUTCOME)]
+    assert second.messages[:-1] == CHAIN  # with the call and its result, and no reply left out
+    assert second.kwargs == first.kwargs == {"tools": [LOOK_UP]}
+
+
+def test_a_model_that_calls_again_only_what_it_is_told_to_calls_nothing_again(way):
+    def literal(messages):
+        """Repeats its call if that is asked for without a condition."""
+        *_, last = messages
+        if last.type == "tool":
+            return ""
+        conditions = ("still needed", "do not repeat", "the answer to my request")
+        return "It is 42." if all(words in last.content for words in conditions) else CALLING
+
+    reply = ask(way, RetryingChatModel(ScriptedChatModel(literal)), CHAIN, tools=[LOOK_UP])
+    assert reply.content == "It is 42."
+    assert not reply.tool_calls
+
+
+@pytest.mark.parametrize("results", [1, 2])
+def test_on_the_wire_the_nudge_is_a_users_turn_after_the_tools(results):
+    calls = [{"name": "look_up", "args": {"key": "a"}, "id": f"call-{n}"} for n in range(results)]
+    given = [ToolMessage("42", tool_call_id=call["id"]) for call in calls]
+    prompt = [HumanMessage("What is a?"), AIMessage("", tool_calls=calls), *given]
+    blank = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}}]}
+    with WireServer() as server:
+        server.play(encode("openai-chat", "invoke", blank), good("openai-chat", "invoke"))
+        model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))
+        assert model.bind_tools([LOOK_UP]).invoke(prompt).content == "Recovered."
+        first, second = (request["json"] for request in server.requests)
+    assert second["messages"] == [*first["messages"], {"role": "user", "content": OUTCOME}]
+    roles = ["user", "assistant", *["tool"] * results, "user"]
+    assert [message["role"] for message in second["messages"]] == roles
+    assert [call["id"] for call in second["messages"][1]["tool_calls"]] == [
+        call["id"] for call in calls
+    ]
+    assert {**second, "messages": 0} == {**first, "messages": 0}  # tools and all else as they were
+    assert "tool_choice" not in second
 
 
 def test_what_is_no_message_is_shown_cut():

@@ -266,4 +266,4 @@ def test_elsewhere_the_user_says_it(way):
 
 def test_a_cut_off_reply_is_asked_to_be_brief(way):
     _, second = sent(way, CUT, "Hello.", remedies={ReplyKind.TRUNCATED: [Nudge()]})
-    assert second.messages[-1].content.startswith("Hi\n\nYour last reply was cut off")
+    assert second.messages[-1].content.startswith("Hi\n\nBe brief. ")

@@ -51,9 +51,7 @@ def test_prose_is_rejected_and_the_tool_call_goes_out(way):
     (rejected,) = reply.response_metadata["empty_retry"]["rejected"]
     assert (rejected["kind"], rejected["saw_text"]) == ("malformed", True)
     nudge = model.requests[1].messages[-1].content
-    assert nudge.startswith(
-        "Hi\n\nYour last reply was text, but a tool call is required. Call lookup "
-    )
+    assert nudge == "Hi\n\nCall lookup now, with what you know."
 
 
 def test_a_model_that_never_complies_ends_in_an_error_that_names_the_tools(way):
@@ -126,10 +124,8 @@ def test_the_kind_is_that_of_the_finish_reason(way, reply, kind):
 def test_after_a_blank_the_nudge_names_the_tool():
     model = ScriptedChatModel(["", CALLING])
     forced(model).invoke("Hi")
-    assert (
-        model.requests[1].messages[-1].content
-        == "Hi\n\nYour last reply was empty. Call lookup now."
-    )
+    nudge = model.requests[1].messages[-1].content
+    assert nudge == "Hi\n\nCall lookup now, with what you know."
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,9 @@ class Nudge:
     message is the assistant's, the reply continues it: nothing is added, the retry is silent. If
     the provider refuses the nudged request, the attempt is made again without the nudge.
 
+    The wording asks for the answer to the request, allows a sentence, and does not speak of what
+    came.
+
     Args:
         nudge: What to say; None: a wording that fits the kind of emptiness, names tool calls only
             if tools are bound, and lets a model that has finished say so.
@@ -225,30 +228,23 @@ def _with_text(message: BaseMessage, text: str) -> BaseMessage:
 
 
 def _wording(request: Request, error: EmptyCompletionError) -> str:
+    """What is wanted, without a word on what came: models answer that with apologies."""
     last = error.rejected[-1]
-    if last.saw_text:
-        names = " or ".join(error.expected_tools)
-        return (
-            f"Your last reply was text, but a tool call is required. Call {names} now, with what "
-            "you know."
-        )
-    if last.kind is ReplyKind.MALFORMED:
-        happened = "Your last reply was lost because its tool call was malformed."
-    elif last.kind is ReplyKind.TRUNCATED:
-        happened = "Your last reply was cut off before it said anything. Be brief."
-    elif last.saw_reasoning:
-        happened = "Your last reply held reasoning only, so nothing of it could be used."
-    else:
-        happened = "Your last reply was empty."
-    if error.attempts > 1:  # so that no retry sends what the one before has sent
-        happened += f" Nothing usable has come {error.attempts} times now."
+    again = error.attempts % 2 == 0  # so that no retry sends what the one before has sent
     if error.expected_tools:
-        return f"{happened} Call {' or '.join(error.expected_tools)} now."
-    if request.has_tools:
-        return (
-            f"{happened} Reply in plain text now, or make a tool call that is still needed. "
-            "If the work is done, say so in one sentence; do not repeat a tool call you have made."
-        )
-    return (
-        f"{happened} Reply in plain text now. If there is nothing to add, say so in one sentence."
-    )
+        names = " or ".join(error.expected_tools)
+        wanted = f"{'Please call' if again else 'Call'} {names} now, with what you know."
+    else:
+        wanted = f"{'Please tell' if again else 'Tell'} me the answer to my request, in a sentence "
+        wanted += "if that is enough"
+        if request.has_tools:
+            wanted += ", or make a tool call that is still needed; do not repeat one you have made"
+        wanted += "."
+    if last.kind is ReplyKind.MALFORMED:
+        if request.has_tools and not last.saw_text:
+            wanted += " Write a tool call's arguments as valid JSON."
+    elif last.kind is ReplyKind.TRUNCATED:
+        wanted = f"Be brief. {wanted}"
+    elif last.saw_reasoning:
+        wanted = f"You have thought enough. {wanted}"
+    return wanted
