@@ -9,6 +9,7 @@ case is a conversation and a seed, and goes through all rows before the next one
 request of a case has the same seed in each row, so a wrapped call is retried just where the bare
 one is blank. Each retry has a seed of its own, the same in each row, as if a provider draws anew
 for each request. A row of `stream` has the draws of the row of `invoke`: don't add them up.
+The server's prompt cache is on, so seconds are those of a prompt that was asked before.
 
 A call counts as empty if its text is white space and it calls no tool, whatever `judge` says of it.
 Intervals are bootstrapped over conversations, since seeds of one conversation are no independent

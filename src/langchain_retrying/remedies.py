@@ -78,7 +78,10 @@ class Nudge:
     the provider refuses the nudged request, the attempt is made again without the nudge.
 
     The wording asks for the answer to the request, allows a sentence, and does not speak of what
-    came.
+    came. Measured on SmolLM2-135M-Instruct, on 28 conversations with 3 seeds each (`make
+    bench-real`): 29 of 84 calls blank bare, 11 after silent retries, none nudged. 3 of the 29
+    nudged replies had an apology in them, none spoke of an empty reply. What it does for larger
+    models was not measured, nor that a required tool call is made.
 
     Args:
         nudge: What to say; None: a wording that fits the kind of emptiness, names tool calls only
