@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test coverage test-core-1.0 test-core-0.3 test-lowest test-wheel dist lint types bench bench-instructions bench-real bench-wording soak clean
+.PHONY: help demo transcript test coverage test-core-1.0 test-core-0.3 test-lowest test-wheel test-integrations dist lint types bench bench-instructions bench-real bench-wording soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -63,6 +63,14 @@ lint: .venv/installed ## Check style
 types: .venv/installed ## Check types: of the sources, and what users see of them
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+.venv-integrations/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-integrations
+	.venv-integrations/bin/python $(INSTALL) --editable '.[demo,more-integrations,test]'
+	touch $@
+
+test-integrations: .venv-integrations/installed ## Play providers' replies through two dozen integrations (800 MB)
+	.venv-integrations/bin/python -m pytest -W default tests/test_wire_cases.py tests/test_integrations.py
 
 SECONDS ?= 3
 BENCHMARKS := overhead peers first_token memory linearity recovery judging

@@ -14,7 +14,7 @@ LAYERS = [
     "cli",
     "_demo",
     "_probe",
-    "saved __init__",
+    "__init__",
     "init testing",
     "chat_model",
     "facade events",
@@ -27,7 +27,7 @@ LAYERS = [
     "remedies bounds",
     "errors _checks wrapping",
     "reply tool_choice",
-    "finish_reasons visible_text _compat equality waiting wrapping",
+    "finish_reasons visible_text saved _compat equality waiting wrapping",
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names.split()}
 

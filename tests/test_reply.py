@@ -55,8 +55,53 @@ USABLE = [
     [{"index": 0, "some_future_key": 1}],
     [{"type": 4}],
     [{"type": "image", "base64": "AAAA"}, {"type": "thinking", "thinking": "Hm"}],
+    "<thought>plan</thought>4",
+    "[THINK]plan[/THINK]4",
+    "◁think▷plan◁/think▷4",
+    '<think type="cot">plan</think>4',
+    "<think/>4",
+    "<thinking hard> is not",
+    "[think]",
+    "[1]",
+    "[DONE]",
+    "<section>",
+    "4</s>",
+    "<|im_end|>4",
+    "<|",
+    "<|im_start|>assistant\n4<|im_end|>",
+    "<|start_header_id|>assistant<|end_header_id|>\n\n4<|eot_id|>",
+    "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>4",
+    "<|channel|>final<|message|>4<|return|>",
+    "<|channel|>commentary to=f<|message|>{}<|call|>",
 ]
 NOT_USABLE = [
+    "<thought>plan</thought>",
+    "<seed:think>plan</seed:think>\n",
+    "<thoughts>plan",
+    "<chain_of_thought>plan</chain_of_thought>",
+    "[THINK]plan[/THINK]\n",
+    "plan[/THINK]",
+    "plan◁/think▷\n",
+    "◁think▷plan◁/think▷",
+    '<think type="cot">plan</think>',
+    "<think a='b' c=d >plan",
+    "</s>",
+    "<s>",
+    "<end_of_turn>",
+    "[INST]",
+    "<|im_end|>",
+    "<|endoftext|>\n",
+    "<\uff5cend▁of▁sentence\uff5c>",
+    "<|start|>assistant",
+    "<|im_start|>assistant\n<|im_end|>",
+    "<|start_header_id|>assistant<|end_header_id|>\n\n<|eot_id|>",
+    "<|channel|>analysis<|message|>plan<|end|>",
+    "<|channel|>analysis<|message|>cut off",
+    "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>",
+    [{"type": "text", "text": "<seed:th"}, {"type": "text", "text": "ink>plan"}],
+    [{"type": "server_tool_use", "name": "text_editor_code_execution"}],
+    [{"type": "server_tool_call", "name": "mcp_list_tools"}],
+    [{"type": "server_tool_call_chunk", "args": "{}"}],
     "",
     [],
     " \t\r\n\u00a0",
@@ -144,7 +189,23 @@ def test_content_without_use_is_empty(content):
         ({"additional_kwargs": {"refusal": "I can't."}}, ANSWER),
         ({"additional_kwargs": {"audio": {"id": "a"}}}, ANSWER),
         ({"additional_kwargs": {"parsed": {"a": 1}}}, ANSWER),
-        ({"additional_kwargs": {"some_future_key": 1}}, ANSWER),
+        ({"additional_kwargs": {"some_future_key": {"a": 1}}}, ANSWER),
+        ({"additional_kwargs": {"some_future_key": 1}}, BLANK),
+        ({"additional_kwargs": {"time_created": "1", "is_byok": True, "cost": 0.1}}, BLANK),
+        ({"additional_kwargs": {"function_call": "f"}}, ANSWER),
+        ({"additional_kwargs": {"images": "data:"}}, ANSWER),
+        ({"additional_kwargs": {"preferences": [1], "resources": [1]}}, ANSWER),
+        ({"additional_kwargs": {"extra_content": {"google": {"thought_signature": "a"}}}}, BLANK),
+        ({"additional_kwargs": {"provider_specific_fields": {"thinking_blocks": [1]}}}, BLANK),
+        ({"additional_kwargs": {"provider_specific_fields": {"canvas": [1]}}}, ANSWER),
+        (
+            {"additional_kwargs": {"executed_tools": [{"type": "search"}, {"name": "python"}]}},
+            BLANK,
+        ),
+        ({"additional_kwargs": {"executed_tools": [{"arguments": "{}"}, None]}}, BLANK),
+        ({"additional_kwargs": {"executed_tools": [{"type": "search", "name": "send"}]}}, ANSWER),
+        ({"additional_kwargs": {"executed_tools": {"a": 1}}}, ANSWER),
+        ({"additional_kwargs": {"tool_outputs": [{"type": "mcp_call", "name": "send"}]}}, ANSWER),
         ({"additional_kwargs": {"provider_specific_fields": {"refusal": None}}}, BLANK),
         ({"additional_kwargs": {"provider_specific_fields": {"reasoning_content": "Hm"}}}, BLANK),
         ({"additional_kwargs": {"provider_specific_fields": {"refusal": "No."}}}, ANSWER),
@@ -189,15 +250,14 @@ def test_a_block_of_reasoning_with_its_type_or_without(kind):
         "server_tool_call",
         "server_tool_call_chunk",
         "server_tool_result",
-        "mcp_tool_use",
-        "mcp_tool_result",
-        "mcp_call",
         "mcp_list_tools",
         "web_search_call",
         "file_search_call",
+        "x_search_call",
         "code_interpreter_call",
         "input_json_delta",
-        "some_future_tool_result",
+        "web_fetch_tool_result",
+        "bash_code_execution_tool_result",
     ],
 )
 def test_a_block_of_a_tool_that_runs_at_the_provider_is_no_answer(kind):
@@ -206,43 +266,85 @@ def test_a_block_of_a_tool_that_runs_at_the_provider_is_no_answer(kind):
 
 
 @pytest.mark.parametrize(
-    "key", ["reasoning_content", "reasoning", "reasoning_details", "thinking", "thought"]
+    ("block", "seen"),
+    [
+        ({"type": "mcp_call", "name": "search_and_send"}, "mcp_call"),
+        ({"type": "mcp_tool_use", "name": "search"}, "mcp_tool_use"),
+        ({"type": "mcp_tool_result"}, "mcp_tool_result"),
+        ({"type": "server_tool_use", "name": "send_mail"}, "send_mail"),
+        ({"type": "server_tool_call", "name": "remote_mcp"}, "remote_mcp"),
+        ({"type": "some_future_tool_result"}, "some_future_tool_result"),
+    ],
+    ids=repr,
 )
-def test_reasoning_beside_the_content(key):
-    verdict = examine(AIMessage("", additional_kwargs={key: "Hm"}))
+def test_a_turn_that_may_have_acted_is_not_made_to_act_again(block, seen):
+    for reason in ("end_turn", "max_tokens", "refusal"):
+        message = AIMessage([block], response_metadata={"stop_reason": reason})
+        assert examine(message) == Verdict(ANSWER, reason, "stop_reason", frozenset({seen}))
+
+
+THINKING_KEYS = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "reasoning_items",
+    "reasoning_steps",
+    "reasoningContent",
+    "_reasoning_api_fields",
+    "reasons",
+    "thinking",
+    "thinking_blocks",
+    "thinkingContent",
+    "thought",
+    "thoughts",
+    "chain_of_thought",
+    "rationale",
+    "inner_monologue",
+    "scratchpad",
+]
+SOURCE_KEYS = [
+    "citations",
+    "url_citations",
+    "sources",
+    "search_results",
+    "searchQueries",
+    "web_search",
+    "related_questions",
+    "references",
+    "documents",
+    "grounding_metadata",
+    "groundingChunks",
+    "annotations",
+]
+
+
+@pytest.mark.parametrize("key", THINKING_KEYS)
+@pytest.mark.parametrize("value", ["Hm", [{"text": "Hm"}], {"a": {"b": 1}}, 3], ids=repr)
+def test_reasoning_beside_the_content(key, value):
+    verdict = examine(AIMessage("", additional_kwargs={key: value}))
     assert verdict == Verdict(BLANK, seen=frozenset({"reasoning"}))
 
 
 @pytest.mark.parametrize(
     "key",
     [
+        *SOURCE_KEYS,
         "signature",
         "thought_signature",
         "__gemini_function_call_thought_signatures__",
         "__openai_function_call_ids__",
-        "role",
-        "name",
         "id",
-        "index",
         "usage",
-        "model_id",
-        "model_name",
         "token_count",
-        "generation_id",
-        "response_id",
-        "finish_reason",
-        "stop_reason",
-        "stop_sequence",
-        "citations",
-        "is_search_required",
-        "search_queries",
-        "search_results",
-        "documents",
+        "prompt_token_ids",
         "logprobs",
+        "finish_reason",
+        "stop_reasons",
     ],
 )
-def test_notes_about_a_reply_are_nothing_that_was_seen(key):
-    assert examine(AIMessage("", additional_kwargs={key: "a"})) == NOTHING
+@pytest.mark.parametrize("value", ["a", [1], {"a": 1}], ids=repr)
+def test_notes_about_a_reply_are_nothing_that_was_seen(key, value):
+    assert examine(AIMessage("", additional_kwargs={key: value})) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -294,7 +396,18 @@ def test_notes_about_a_reply_are_nothing_that_was_seen(key):
         ({"stop_reason": "refusal"}, BLOCKED),
         ({"stopReason": "guardrail_intervened"}, BLOCKED),
         ({"prompt_feedback": {"block_reason": "SAFETY"}}, BLOCKED),
+        ({"prompt_feedback": {"block_reason": "OTHER"}}, BLOCKED),
+        ({"prompt_feedback": {"block_reason": "SOME_FUTURE_REASON"}}, BLOCKED),
+        ({"promptFeedback": {"blockReason": "OTHER"}}, BLOCKED),
+        ({"prompt_feedback": {"block_reason": "BLOCKED_REASON_UNSPECIFIED"}}, BLANK),
         ({"prompt_feedback": {"safety_ratings": []}}, BLANK),
+        ({"completionReason": "CONTENT_FILTERED"}, BLOCKED),
+        ({"completionReason": "LENGTH"}, TRUNCATED),
+        ({"finish_reason": "stop", "native_finish_reason": "MAX_TOKENS"}, TRUNCATED),
+        ({"finish_reason": "error", "native_finish_reason": "MALFORMED_RESPONSE"}, MALFORMED),
+        ({"incompleteDetails": {"reason": "max_output_tokens"}}, TRUNCATED),
+        ({"usage": {"reason": "length"}, "reasoning": "length"}, BLANK),
+        ({4: "length"}, BLANK),
         ({"finish_reason": "MALFORMED_FUNCTION_CALL"}, MALFORMED),
         ({"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"}, MALFORMED),
         ({"finish_reason": "UNEXPECTED_TOOL_CALL"}, MALFORMED),
@@ -383,7 +496,10 @@ def test_the_verdict_carries_its_evidence():
         (AIMessage([{"x": 1}]), {"x"}),
         (AIMessage([{4: 1}]), {"4"}),
         (AIMessage([{"x": 1, "thinking": "a", "text": "b"}]), {"x", "reasoning", "text"}),
-        (SimpleNamespace(content=4, additional_kwargs={5: 1}, response_metadata={}), {"int", "5"}),
+        (
+            SimpleNamespace(content=4, additional_kwargs={5: [1]}, response_metadata={}),
+            {"int", "5"},
+        ),
         (AIMessage([{"type": "non_standard", "value": {"type": "x"}}]), {"x"}),
         (AIMessage("", additional_kwargs={"refusal": "No.", "reasoning": "a"}), None),
         (AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]), {"tool calls"}),
@@ -452,6 +568,9 @@ def test_a_stream_may_flow_once_something_usable_has_come(chunks, usable):
         (" a", False),
         ("a<b", False),
         ("a<", False),
+        ("a[b", False),
+        ("a◁b", False),
+        ("a> b] c▷", True),
         (["a"], False),
         (None, False),
         *((f"{filler}a", False) for filler in "\u115f\u1160\u3164\uffa0"),
@@ -496,7 +615,18 @@ def test_characters_that_show_nothing_and_their_neighbours_that_do(first, last):
 @pytest.mark.parametrize(
     ("pieces", "visible", "at_end"),
     [
-        (["<", "b"], [False, True], True),
+        (["<", "b"], [False, False], True),
+        (["<", "b", ">"], [False, False, True], True),
+        (["< ", "b"], [True, True], True),
+        (["<seed", ":thi", "nk>a"], [False] * 3, False),
+        (["[", "THINK", "]a[/", "THINK]"], [False] * 4, False),
+        (["[", "{"], [False, True], True),
+        (["◁", "think▷a"], [False, False], False),
+        (["<|im_", "end|>", "a"], [False, False, True], True),
+        (["<|start|>", "assis", "tant", "<|message|>a"], [False] * 3 + [True], True),
+        (["<|im_start|>", "user", "\n", "a"], [False] * 3 + [True], True),
+        (["<|channel|>ana", "lysis<|message|>", "a", "<|end|>", "b"], [False] * 4 + [True], True),
+        (["<" + "b" * 200, "b"], [True, True], True),
         (["<"], [False], True),
         (["a<"], [True], True),
         (["<think>a<"], [False], False),
@@ -510,7 +640,9 @@ def test_characters_that_show_nothing_and_their_neighbours_that_do(first, last):
         (["<", "<think>"], [False, True], True),
         (["<<think", ">"], [True, True], True),
         (["<THINK", "ING>a"], [False, False], False),
-        (["<think ", "a"], [True, True], True),
+        (["<think ", "a"], [False, False], True),
+        (["<think ", 'a="b"', ">c"], [False] * 3, False),
+        (["<think ", "a>"], [False, True], True),
     ],
     ids=repr,
 )
@@ -522,7 +654,19 @@ def test_a_tag_in_pieces(pieces, visible, at_end):
 
 @pytest.mark.parametrize(
     ("text", "saw_reasoning"),
-    [("a", False), ("<thinks>", False), ("<think>", True), ("</think>", True), ("<thi", False)],
+    [
+        ("a", False),
+        ("<thinks>", False),
+        ("<think>", True),
+        ("</think>", True),
+        ("<thi", False),
+        ("<think/>", False),
+        ("[THINK]", True),
+        ("<|im_end|>", False),
+        ("<|channel|>final<|message|>a<|end|>", False),
+        ("<|channel|>analysis<|message|>a<|end|>", True),
+        ("<|channel|>analysis<|message|>a<|end|><|channel|>final<|message|>", True),
+    ],
 )
 def test_a_tag_tells_of_reasoning(text, saw_reasoning):
     seen = VisibleText()
@@ -538,7 +682,9 @@ def cut(text: str, cuts: list[int]) -> list[str]:
 TEXTS = st.lists(
     st.sampled_from(
         ["<think>", "</think>", "<THINKING>", "</thinking>", "<", "</", "thi", "nk>", ">", " "]
-        + ["\n", "\u200b", "a", "b<", "<thinks>"]
+        + ["\n", "\u200b", "a", "b<", "<thinks>", "[THINK]", "[/THINK]", "[", "◁think▷"]
+        + ["◁/think▷", '<think a="b">', "<seed:think>", "<think ", "</s>", "<|im_start|>user"]
+        + ["<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|end|>", "|>", "<|"]
     ),
     max_size=8,
 ).map("".join)
@@ -609,7 +755,58 @@ def test_what_holds_anything_usable_is_never_empty(usable, others, last):
         return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
     # A tag beside it may rightly take the usable text for reasoning.
-    others = [other for other in others if "<" not in str(other)]
+    others = [
+        other for other in others if not any(opener in str(other) for opener in ("<", "THINK", "◁"))
+    ]
     before, after = ([], others) if last else (others, [])
     content = sum(map(blocks, [*before, usable, *after]), [])
     assert judge(AIMessage(content=content)) is ANSWER
+
+
+@given(st.sampled_from([text for text in USABLE + NOT_USABLE if isinstance(text, str)]), CUTS)
+def test_each_way_of_thinking_in_the_text_is_known_at_every_cut(text, cuts):
+    kind = verdict_of([AIMessageChunk(content=piece) for piece in cut(text, cuts)]).kind
+    assert (kind is ANSWER) is (text in USABLE)
+
+
+SCALARS = st.text() | st.integers() | st.floats() | st.booleans() | st.none()
+NOT_OUTPUT = st.dictionaries(st.sampled_from(THINKING_KEYS + SOURCE_KEYS), JSON) | st.dictionaries(
+    st.text().filter(lambda key: key not in OUTPUT), SCALARS
+)
+OUTPUT = {
+    "tool_calls": [{"id": "1"}],
+    "function_call": {"name": "f"},
+    "refusal": "No.",
+    "audio": {"id": "a"},
+    "image": "data:",
+    "images": ["data:"],
+    "videos": ["data:"],
+    "files": [{"id": "a"}],
+    "parsed": {"a": 1},
+    "canvas": {"a": 1},
+    "widgets": [1],
+}
+
+
+@given(NOT_OUTPUT, st.sampled_from([item for item in NOT_USABLE if item]))
+def test_scalars_and_thinking_beside_the_content_are_never_an_answer(additional_kwargs, content):
+    assert judge(AIMessage(content, additional_kwargs=additional_kwargs)) is BLANK
+    nested = {"provider_specific_fields": additional_kwargs}
+    assert judge(AIMessage("", additional_kwargs=nested)) is BLANK
+
+
+@given(NOT_OUTPUT, st.sampled_from(sorted(OUTPUT)), st.booleans(), st.booleans())
+def test_output_beside_the_content_is_always_an_answer(others, key, first, nested):
+    output = {key: OUTPUT[key]}
+    additional_kwargs = {**output, **others} if first else {**others, **output}
+    if nested:
+        additional_kwargs = {"provider_specific_fields": additional_kwargs}
+    assert judge(AIMessage("", additional_kwargs=additional_kwargs)) is ANSWER
+
+
+@given(NOT_OUTPUT, st.sampled_from(USABLE))
+def test_content_is_an_answer_whatever_stands_beside_it(additional_kwargs, content):
+    assert judge(AIMessage(content, additional_kwargs=additional_kwargs)) is ANSWER
+    call = {"name": "f", "args": {}, "id": "1"}
+    message = AIMessage("", tool_calls=[call], additional_kwargs=additional_kwargs)
+    assert judge(message) is ANSWER

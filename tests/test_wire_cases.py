@@ -23,7 +23,10 @@ from langchain_retrying.finish_reasons import reasons_in
 from wire.clients import bound, build
 from wire.server import WireServer, encode, good
 
-CASES = json.loads(Path(__file__).with_name("wire").joinpath("cases.json").read_text("utf-8"))
+WIRE = Path(__file__).with_name("wire")
+CASES = json.loads(WIRE.joinpath("cases.json").read_text("utf-8"))
+# Through further integrations, most of which `make test-integrations` alone installs.
+MORE_CASES = json.loads(WIRE.joinpath("more_cases.json").read_text("utf-8"))
 WAYS = {"invoke": ("invoke", "ainvoke"), "stream": ("stream", "astream")}
 # What the judge may say of the bare model's message. Words of a refusal and the remains of a cut
 # tool call are usable, whatever the label says of the finish reason beside them.
@@ -102,7 +105,8 @@ def play(server: WireServer, case: dict[str, Any], way: str, model: Any) -> Outc
     try:
         chunks = chunks_of(way, bound(client, model), **client.get("call_kwargs", {}))
     except Exception as error:
-        return Outcome(error=(type(error), str(error)))
+        # LiteLLM's end with a traceback.
+        return Outcome(error=(type(error), str(error)[:200]))
     first, *rest = chunks
     return Outcome(
         chunks=tuple(
@@ -112,8 +116,10 @@ def play(server: WireServer, case: dict[str, Any], way: str, model: Any) -> Outc
     )
 
 
-def is_as_recorded(outcome: Outcome, observed: dict[str, Any]) -> bool:
+def is_as_recorded(outcome: Outcome, observed: dict[str, Any] | None) -> bool:
     """Whether this version of an integration makes of a reply what the label was written for."""
+    if observed is None:
+        return True
     if outcome.error is not None:
         return outcome.error[0].__name__ == observed["type"]
     reasons = reasons_in(observed.get("response_metadata", {}))
@@ -132,7 +138,7 @@ def is_as_recorded(outcome: Outcome, observed: dict[str, Any]) -> bool:
     ("case", "way"),
     [
         pytest.param(case, way, id=f"{case['id']}-{way}")
-        for case in CASES
+        for case in CASES + MORE_CASES
         for way in WAYS[case["mode"]]
     ],
 )
@@ -142,10 +148,10 @@ def test_a_reply_off_the_wire(server, score, case, way):
     expected = RELABELLED.get(case["id"], expected)
     model = build(case["client"], server.url)
     bare = play(server, case, way, model)
-    if not is_as_recorded(bare, case["observed"]):
+    if not is_as_recorded(bare, case.get("observed")):
         pytest.skip("this version of the integration makes something else of it")
     assert len(server.requests) == 1, "the client itself retries"
-    wrapped = play(server, case, way, RetryingChatModel(model))
+    wrapped = play(server, case, way, RetryingChatModel(build(case["client"], server.url)))
     requests = len(server.requests)
 
     result = "other"
@@ -156,7 +162,10 @@ def test_a_reply_off_the_wire(server, score, case, way):
     score.cases[expected, result] += 1
 
     if bare.message:
-        assert judge(bare.message) in KINDS[expected]
+        kinds = KINDS[expected]
+        if case in MORE_CASES and expected != "not-empty":
+            kinds = kinds - {ReplyKind.ANSWER}
+        assert judge(bare.message) in kinds
     if expected in RETRIED:
         assert result == "retried", wrapped
     elif expected == "later candidate":

@@ -1,94 +1,57 @@
-"""Exceptions that are blank replies in disguise: what integrations make of an empty body.
+"""Exceptions that are empty replies in disguise: what integrations make of a reply of nothing.
 
-Recognised narrowly, by type, by text and by the function that raised. Everything else is an error
-and goes through. Seen with langchain-openai 0.3 to 1.7, langchain-anthropic and langchain-aws 1.x.
+Recognised by kind: what an exception tells of, and that the inner model's own package, or a client
+that it called, raised it while a reply was read. Everything else is an error, and goes through.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from types import TracebackType
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
+from traceback import walk_tb
+from types import FrameType
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.load.serializable import Serializable
+from langchain_core.messages import AIMessageChunk, BaseMessage
+from pydantic import BaseModel, ValidationError
 
-from langchain_retrying.reply import NOTHING, Verdict
+from langchain_retrying.finish_reasons import normalise
+from langchain_retrying.reply import KIND_OF_END, NOTHING, Verdict, examine
+from langchain_retrying.saved import saved_reply
+from langchain_retrying.visible_text import VisibleText
 
-
-@dataclass(frozen=True)
-class _Disguise:
-    types: tuple[type[Exception], ...]
-    text: re.Pattern[str]
-    """What the exception says, from its beginning."""
-    raised_in: frozenset[tuple[str, str]]
-    """Top-level package and function, one of which raised it."""
-    only_without_chunks: bool = False
-    """Whether it is one only if no chunk has come; else it is a torn stream."""
-
-
-_DISGUISES = (
-    # A stream without a chunk, as LangChain tells it.
-    _Disguise(
-        (ValueError,),
-        re.compile(r"No generation chunks were returned|No generations found in stream\."),
-        frozenset(
-            ("langchain_core", function)
-            for function in ("stream", "astream", "generate_from_stream", "agenerate_from_stream")
-        ),
-    ),
-    # A null where the reply belongs: choices, one of them, its message, output, content. Only in
-    # functions that read replies: those that write requests stumble over a caller's nulls.
-    _Disguise(
-        (TypeError, AttributeError),
-        re.compile(r"'NoneType' object |Received response with null value for .choices"),
-        frozenset(
-            {
-                ("langchain_anthropic", "_format_output"),
-                ("langchain_openai", "_construct_lc_result_from_responses_api"),
-                ("langchain_openai", "_convert_chunk_to_generation_chunk"),
-                ("langchain_openai", "_convert_delta_to_message_chunk"),
-                ("langchain_openai", "_convert_dict_to_message"),
-                ("langchain_openai", "_convert_responses_chunk_to_generation_chunk"),
-                ("langchain_openai", "_create_chat_result"),
-                ("openai", "handle_chunk"),
-                ("openai", "parse_chat_completion"),
-            }
-        ),
-    ),
-    # A body that is `null`.
-    _Disguise(
-        (ValueError,),
-        re.compile(r"Unexpected response type from OpenAI.* got NoneType: None"),
-        frozenset({("langchain_openai", "_create_chat_result")}),
-    ),
-    # A stream in a JSON mode that ends before anything has come.
-    _Disguise(
-        (AssertionError,),
-        re.compile(r"$"),
-        frozenset({("openai", "current_completion_snapshot")}),
-    ),
-    _Disguise(
-        (ConnectionError,),
-        re.compile(r"Incomplete Bedrock response stream"),
-        frozenset({("langchain_aws", "_stream")}),
-        only_without_chunks=True,
-    ),
-    _Disguise(
-        (ValueError,),
-        re.compile(r"No data received from Ollama stream"),
-        frozenset(
-            {
-                ("langchain_ollama", "_chat_stream_with_aggregation"),
-                ("langchain_ollama", "_achat_stream_with_aggregation"),
-            }
-        ),
-    ),
+# What LangChain itself says of a stream without a chunk.
+_NO_CHUNKS = re.compile(r"No generation(?: chunks were returned|s found in stream)")
+# What Python, an integration or its client says of nothing where a reply belongs.
+_NOTHING = re.compile(
+    r"NoneType|\bnull value\b|(?<!non-)\bempty\b|raised Stop(?:Async)?Iteration"
+    r"|\bno (?:\w+ )?(?:choices?|generations?|chunks?|candidates?|responses?|data|content|outputs?"
+    r"|completions?|text|reply)\b",
+    re.IGNORECASE,
 )
+_OF_NOTHING = (IndexError, StopIteration, StopAsyncIteration, UnboundLocalError)
+# Where a reply and its parts stand in what providers send.
+_PARTS = frozenset(
+    {"body", "data", "choices", "candidates", "output", "message", "delta", "content", "parts"}
+)
+_TORN = re.compile("incomplete .*stream", re.IGNORECASE)
+_CONNECTION = re.compile("Timeout|Connect|Network|Transport|Protocol|OSError")
+_NOT_JSON = re.compile(r" at line \d+ column \d+$")
+_TYPED_END = re.compile("(.+)(?:Finish|Stop)Reason|.*Blocked")
+_WORD_END = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
-
-_HTTP_READERS = ("httpx", "httpx2", "google", "ollama")
-"""Packages that parse a response's body as JSON."""
+_HOOKS = frozenset({"_generate", "_agenerate", "_stream", "_astream"})  # LangChain's names
+_GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
+_LIBRARIES = frozenset(
+    {*sys.stdlib_module_names, "langchain_core", "langchain_retrying", "pydantic", "tenacity"}
+)
+# What a client has got from a provider, by its class.
+_RECEIVED = re.compile("(?:Response|Stream|State|Chunk|Event|Completion)$|^bytes$")
 
 
 def verdict_on(
@@ -102,28 +65,144 @@ def verdict_on(
         without_chunks: Whether no chunk had come before it.
 
     """
-    package, function = _raised_in(error.__traceback__)
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    if not frames or _is_http_error(error):
+        return None
+    raised_in = _package(frames[-1])
+    if raised_in == "langchain_core" and _NO_CHUNKS.match(str(error)):
+        return NOTHING
+    own = {cls.__module__.partition(".")[0] for cls in type(model).__mro__ if "." in cls.__module__}
+    own -= _LIBRARIES
+    frames = list(_while_reading(frames, own))
+    if not frames:
+        return None
+    if any(_CONNECTION.search(cls.__name__) for cls in type(error).__mro__):
+        # Of the client, an error; but some integrations' own name for a stream of nothing.
+        is_torn = raised_in in own and _TORN.search(str(error)) is not None
+        return NOTHING if is_torn and without_chunks else None
+    return _typed_end(error) or (NOTHING if _is_of_nothing(error, frames) else None)
+
+
+def _while_reading(frames: Sequence[FrameType], own: set[str]) -> Sequence[FrameType]:
+    """The frames from the model's own on, if a reply was read in the last of them; else none.
+
+    A request is built by functions that are handed the caller's messages, and are neither hooks of
+    LangChain's nor generators; a client that builds one has received nothing yet.
+    """
+    places = [place for place, frame in enumerate(frames) if _package(frame) in own]
+    if not places:
+        return ()
+    handed = (frames[place] for place in reversed(places) if _is_handed_messages(frames[place]))
+    code = next((frame.f_code for frame in handed), None)
+    if code is None or not (code.co_name in _HOOKS or code.co_flags & _GENERATOR):
+        return ()
+    called = frames[places[-1] + 1 :]
+    clients = [frame for frame in called if _package(frame) not in _LIBRARIES]
+    if clients:
+        if any(_package(frame) == "langchain_core" for frame in called):
+            return ()  # a callback, or something else of the user's
+        if not any(_RECEIVED.search(type(value).__name__) for value in _locals(clients)):
+            return ()
+    return frames[places[0] :]
+
+
+def _is_handed_messages(frame: FrameType) -> bool:
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    for value in map(frame.f_locals.get, names):
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
+        if isinstance(first, BaseMessage) and not isinstance(first, AIMessageChunk):
+            return True
+    return False
+
+
+def _typed_end(error: Exception) -> Verdict | None:
+    """The verdict where the exception's class names the finish reason."""
+    name = type(error).__name__
+    named = _TYPED_END.match(name)
+    kind = KIND_OF_END.get(normalise(name)) if named else None
+    if named is None or kind is None:
+        return None
+    return Verdict(kind, _WORD_END.sub("_", named[1] or name).lower())
+
+
+def _is_of_nothing(error: BaseException, frames: Sequence[FrameType]) -> bool:
+    """Whether an exception is of a kind that reading nothing gives, and nothing else was read."""
     if isinstance(error, json.JSONDecodeError):
-        # A body of nothing, or of keep-alive newlines.
-        is_blank = package in _HTTP_READERS and not error.doc.strip()
-    else:
-        is_blank = any(
-            isinstance(error, disguise.types)
-            and (package, function) in disguise.raised_in
-            and disguise.text.match(str(error)) is not None
-            and (without_chunks or not disguise.only_without_chunks)
-            for disguise in _DISGUISES
-        )
-    return NOTHING if is_blank else None
+        return not _is_visible(error.doc) or any(map(_is_blank_response, _locals(frames)))
+    body = getattr(error, "body", None)
+    if isinstance(body, str) and not _is_visible(body):
+        return True
+    bodies = list(_bodies(frames))
+    if any(map(_tells_something, bodies)):
+        return False
+    if isinstance(error, ValidationError):
+        return any(map(_is_of_no_part, error.errors(include_url=False)))
+    if error.__cause__ is not None:
+        return _is_of_nothing(error.__cause__, frames)
+    text = str(error)
+    if isinstance(error, KeyError):
+        return error.args[0] in _PARTS
+    if isinstance(error, AssertionError):
+        return not text
+    if _NOT_JSON.search(text):
+        return any("choices" in body for body in bodies)
+    return isinstance(error, _OF_NOTHING) or _NOTHING.search(text[:200]) is not None
 
 
-def _raised_in(traceback: TracebackType | None) -> tuple[str, str]:
-    """Package and function of the innermost frame; comprehensions and `json` aside."""
-    package, function = "", ""
-    while traceback is not None:
-        frame = traceback.tb_frame
-        name = frame.f_globals.get("__name__", "").partition(".")[0]
-        if name != "json" and not frame.f_code.co_name.startswith("<"):
-            package, function = name, frame.f_code.co_name
-        traceback = traceback.tb_next
-    return package, function
+def _is_of_no_part(detail: Any) -> bool:
+    """Whether a detail of a validation error is that text, or a part of a reply, is not there."""
+    given = detail["input"]
+    if isinstance(given, str):
+        return not _is_visible(given)
+    # Neither positions nor the alternatives of a union.
+    names = [name for name in detail["loc"] if isinstance(name, str) and name.isidentifier()]
+    last = next((name for name in reversed(names) if name != "str"), None)
+    return (given is None or detail["type"] == "missing") and last in _PARTS
+
+
+def _bodies(frames: Sequence[FrameType]) -> Iterator[Mapping[Any, Any]]:
+    """What may be a provider's reply, or a part of it, among what the frames work on."""
+    for value in _locals(frames):
+        if isinstance(value, BaseModel) and not isinstance(value, Serializable):
+            value = value.model_dump(warnings=False)  # noqa: PLW2901  # the same, as a mapping
+        if isinstance(value, Mapping):
+            yield value
+
+
+def _tells_something(body: Mapping[Any, Any]) -> bool:
+    """Whether what was read tells of an error, or of an answer that could not be taken in."""
+    if body.get("error"):
+        return True
+    try:
+        return examine(saved_reply(body)).is_answer
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False  # no reply, or one with nothing where its parts belong
+
+
+def _is_blank_response(value: Any) -> bool:
+    content = getattr(value, "__dict__", {}).get("_content")  # of requests and httpx
+    return isinstance(content, bytes) and not content.strip()
+
+
+def _is_visible(text: str) -> bool:
+    visible = VisibleText()
+    visible.add(text)
+    return visible.at_end()
+
+
+def _is_http_error(error: Exception) -> bool:
+    response = getattr(error, "response", None)
+    codes = [getattr(error, name, None) for name in ("status_code", "status", "code")]
+    codes.append(getattr(response, "status_code", None))
+    return any(isinstance(code, int) and code >= 400 for code in codes)  # noqa: PLR2004
+
+
+def _locals(frames: Sequence[FrameType]) -> Iterator[Any]:
+    for frame in frames:
+        yield from frame.f_locals.values()
+
+
+def _package(frame: FrameType) -> str:
+    name: str = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]

@@ -54,38 +54,48 @@ _WORDS: tuple[tuple[End, re.Pattern[str]], ...] = (
 )
 _NOT_A_LETTER = re.compile("[^a-z]")
 
-_KEYS = (
-    "finish_reason",  # OpenAI chat and compatible, Gemini, Cohere, Mistral, Groq
-    "stop_reason",  # Anthropic
-    "done_reason",  # Ollama
-    "stopReason",  # Bedrock Converse
-    "status",  # OpenAI Responses
-)
-_NESTED_KEYS = (
-    ("incomplete_details", "reason"),  # OpenAI Responses
-    ("prompt_feedback", "block_reason"),  # Gemini
-)
+# `finish_reason`, `stop_reason`, `done_reason`, `stopReason`, `completionReason`,
+# `native_finish_reason` ...; OpenAI Responses has `status` and `incomplete_details.reason`, Gemini
+# `prompt_feedback.block_reason`.
+_KEY = re.compile(".*reason|status")
+_OUTER_KEY = re.compile(".*(?:details|feedback)")
 
 
 def reasons_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Every finish reason in `response_metadata`, `generation_info` or `llm_output`, by its key."""
-    for key in _KEYS:
-        reason = metadata.get(key)
-        if isinstance(reason, str) and reason:
-            yield key, reason
-    for outer, key in _NESTED_KEYS:
-        details = metadata.get(outer)
-        if isinstance(details, Mapping):
-            reason = details.get(key)
-            if isinstance(reason, str) and reason:
-                yield f"{outer}.{key}", reason
+    for key, value in metadata.items():
+        if isinstance(value, str):
+            if value and _is_named(_KEY, key):
+                yield key, value
+        elif isinstance(value, Mapping) and _is_named(_OUTER_KEY, key):
+            for inner_key, reason in value.items():
+                if isinstance(reason, str) and reason and _is_named(_KEY, inner_key):
+                    yield f"{key}.{inner_key}", reason
+
+
+@lru_cache(maxsize=1024)
+def _is_named(pattern: re.Pattern[str], key: Any) -> bool:
+    return pattern.fullmatch(_letters(str(key))) is not None
+
+
+def end_of(key: str, reason: str) -> End:
+    """The meaning of a finish reason where it stands: what blocks a prompt does so by any word."""
+    if "block" in key.lower() and "unspecified" not in reason.lower():
+        return End.BLOCKED
+    return normalise(reason)
 
 
 @lru_cache(maxsize=256)
 def normalise(reason: str) -> End:
     """The meaning of one finish reason, whoever spelt it."""
-    letters = _NOT_A_LETTER.sub("", reason.lower())
+    letters = _letters(reason)
+    if "unspecified" in letters:  # of Google's enumerations: none was set
+        return End.OTHER
     for end, words in _WORDS:
         if words.search(letters):
             return end
     return End.OTHER
+
+
+def _letters(name: str) -> str:
+    return _NOT_A_LETTER.sub("", name.lower())

@@ -6,14 +6,16 @@ reply. What it does not know counts as usable: nothing is thrown away that is no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from langchain_retrying.finish_reasons import End, normalise, reasons_in
+from langchain_retrying.finish_reasons import End, end_of, normalise, reasons_in
 from langchain_retrying.visible_text import VisibleText
 
 
@@ -36,7 +38,7 @@ class ReplyKind(str, Enum):
     come, or the policy requires a forced one and text came instead."""
 
 
-_KIND_OF_END = {
+KIND_OF_END = {
     End.MALFORMED: ReplyKind.MALFORMED,
     End.BLOCKED: ReplyKind.BLOCKED,
     End.TRUNCATED: ReplyKind.TRUNCATED,
@@ -45,59 +47,44 @@ _KIND_OF_END = {
 _REASONING_BLOCKS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought"}
 )
-_SERVER_TOOL_BLOCKS = frozenset(
-    {
-        "server_tool_use",
-        "server_tool_call",
-        "server_tool_call_chunk",
-        "server_tool_result",
-        "mcp_tool_use",
-        "mcp_tool_result",
-        "mcp_call",
-        "mcp_list_tools",
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "input_json_delta",  # arguments of a tool announced by a block before it
-    }
+# Of tools that run at the provider.
+_SERVER_TOOL_BLOCKS = re.compile(
+    "server_tool_.*|.*_tool_result|.*search_call|code_interpreter_call|mcp_tool_use|mcp_call"
+    "|mcp_list_tools|input_json_delta"  # arguments of a tool announced by a block before it
+)
+# Of these, what only looks something up or computes, by its name, or has none that tells: all
+# others may have had an effect, which another attempt would have again.
+_WITHOUT_EFFECT = re.compile(
+    "^server_tool|^input_|executed_tool|list_tools|search|fetch|visit|browser|retriev|code_|python|bash"
+    "|editor|calculat|wolfram"
 )
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"  # Hangul fillers, letters to Unicode, show nothing
 _TEXT_BLOCKS = frozenset({"text", "output_text"})
 # Keys of a typeless block that are bookkeeping, not output.
 _BLOCK_BOOKKEEPING = frozenset({"type", "index", "id", "extras", "signature", "annotations"})
 
-# `additional_kwargs` that are no output: reasoning, signatures, and what Cohere and Bedrock note
-# about a reply. Every other key with a truthy value is output.
-_REASONING_KWARGS = frozenset(
-    {"reasoning_content", "reasoning", "reasoning_details", "thinking", "thought"}
-)
-_BOOKKEEPING_KWARGS = frozenset(
-    {
-        "signature",
-        "thought_signature",
-        "__gemini_function_call_thought_signatures__",
-        "__openai_function_call_ids__",
-        "role",
-        "name",
-        "id",
-        "index",
-        "usage",
-        "model_id",
-        "model_name",
-        "token_count",
-        "generation_id",
-        "response_id",
-        "finish_reason",
-        "stop_reason",
-        "stop_sequence",
-        "citations",
-        "is_search_required",
-        "search_queries",
-        "search_results",
-        "documents",
-        "logprobs",
-    }
-)
+# What a key of `additional_kwargs` tells of its value; the first that is found in it decides.
+_KWARGS = {
+    kind: re.compile(words)
+    for kind, words in {
+        "output": r"\A(?:(?:tool|function)_calls?|refusal|parsed|(?:audio|image|video|file)s?)\Z",
+        "envelope": r"\A(?:provider_specific_fields|extra_content|google)\Z",
+        "notes": "signature|usage|token|logprob|(?:^|_)ids?_*$|(?:finish|stop)_reason"
+        "|citation|(?<!re)s(?:ource|earch)|(?:^|_)(?:related|reference)|document|grounding"
+        "|annotation",
+        "reasoning": "think|thought|reasoning|^_*reasons?(?:_|$)|rationale|monologue|scratchpad",
+        "executed tools": "executed_tool",
+        "blocks": "^tool_outputs$",  # where langchain-openai's v0 format has server-side tools
+    }.items()
+}
+_WORD_END = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_kwarg(key: str) -> str | None:
+    """What a key of `additional_kwargs` tells of its value, in any spelling; None: nothing."""
+    name = _WORD_END.sub("_", key).lower()
+    return next((kind for kind, words in _KWARGS.items() if words.search(name)), None)
 
 
 @dataclass(frozen=True)
@@ -197,8 +184,8 @@ class ReplyJudge:
         return Verdict(kind, word, key, frozenset(seen))
 
     def _kind_of_empty(self) -> tuple[ReplyKind, str | None, str | None]:
-        ends = {normalise(word): (word, key) for key, word in self._reasons}
-        for end, kind in _KIND_OF_END.items():  # in the order of what says more
+        ends = {end_of(key, word): (word, key) for key, word in self._reasons}
+        for end, kind in KIND_OF_END.items():  # in the order of what says more
             if end in ends:
                 return kind, *ends[end]
         word, key = self._last_reason()
@@ -243,8 +230,8 @@ class ReplyJudge:
             self._add_text(block.get("text") or "")
         elif kind in _REASONING_BLOCKS:
             self._seen.add(_REASONING)
-        elif kind in _SERVER_TOOL_BLOCKS or kind.endswith("_tool_result"):
-            self._see(_SERVER_TOOLS)
+        elif _SERVER_TOOL_BLOCKS.fullmatch(kind):
+            self._add_server_tool(kind if kind.startswith("mcp") else block.get("name") or kind)
         elif kind == "non_standard":  # LangChain's v1 envelope for a provider's own block
             self._add_block(block.get("value"))
         else:
@@ -263,15 +250,26 @@ class ReplyJudge:
         for key, value in additional_kwargs.items():
             if not value:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
-            if key in _REASONING_KWARGS:
+            kind = _kind_of_kwarg(str(key))
+            if kind == "reasoning":
                 self._seen.add(_REASONING)
-            elif key == "provider_specific_fields" and isinstance(value, Mapping):
-                self._add_kwargs(value)  # LiteLLM's
-            elif key == "tool_outputs" and isinstance(value, list):
-                # Where langchain-openai's v0 format has server-side tools.
-                self.add_content(value)
-            elif key not in _BOOKKEEPING_KWARGS:
+            elif kind == "output":
                 self._see(str(key))
+            elif kind == "notes" or isinstance(value, (str, int, float)):
+                pass  # bookkeeping
+            elif kind == "envelope" and isinstance(value, Mapping):
+                self._add_kwargs(value)
+            elif kind == "executed tools" and isinstance(value, list):
+                for tool in value:
+                    named = isinstance(tool, Mapping) and (tool.get("name") or tool.get("type"))
+                    self._add_server_tool(named or key)
+            elif kind == "blocks" and isinstance(value, list):
+                self.add_content(value)
+            else:
+                self._see(str(key))
+
+    def _add_server_tool(self, name: Any) -> None:
+        self._see(_SERVER_TOOLS if _WITHOUT_EFFECT.search(str(name).lower()) else str(name))
 
 
 def is_plain_text(content: Any) -> bool:
@@ -284,6 +282,8 @@ def is_plain_text(content: Any) -> bool:
         and content[:1].isalnum()
         and "<" not in content
         and content[0] not in _BLANK_LETTERS
+        and "[" not in content
+        and "◁" not in content
     )
 
 

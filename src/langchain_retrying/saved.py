@@ -54,8 +54,14 @@ def _langchain_message(message: Json) -> SavedReply:
 
 def _openai_chat(reply: Json) -> SavedReply:
     choice = _first(reply["choices"])
-    message = dict(choice.get("message") or {})
+    message = dict(choice.get("message") or choice.get("delta") or {})
     content, _ = message.pop("content", None), message.pop("role", None)
+    # A call whose function is null calls nothing.
+    message["tool_calls"] = [
+        call
+        for call in message.get("tool_calls") or []
+        if any(isinstance(value, Mapping) for value in call.values())
+    ]
     return SavedReply(content, message, {"finish_reason": choice.get("finish_reason")})
 
 

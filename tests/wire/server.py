@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 import threading
@@ -111,6 +112,14 @@ def _aws_events(events: Iterable[Any]) -> bytes:
     )
 
 
+def _aws_invoke_events(events: Iterable[Any]) -> bytes:
+    """The same for a model's own events, which it holds in base64."""
+    return b"".join(
+        _aws_message("chunk", {"bytes": base64.b64encode(_json(event)).decode()})
+        for event in events
+    )
+
+
 def _aws_message(kind: str, payload: Any) -> bytes:
     headers = b"".join(
         struct.pack(">B", len(name)) + name + struct.pack(">BH", 7, len(value)) + value
@@ -141,6 +150,10 @@ _WIRE: dict[tuple[str, str], tuple[str, Callable[[Any], bytes]]] = {
     ("bedrock-converse", "stream"): ("application/vnd.amazon.eventstream", _aws_events),
     ("other", "invoke"): ("application/json", _json),  # Cohere
     ("other", "stream"): (EVENT_STREAM, _named_sse),
+    ("bedrock-invoke", "invoke"): ("application/json", _json),
+    ("bedrock-invoke", "stream"): ("application/vnd.amazon.eventstream", _aws_invoke_events),
+    ("dashscope", "invoke"): ("application/json", _json),
+    ("dashscope", "stream"): (EVENT_STREAM, _sse),
 }
 
 _TEXT = "Recovered."
@@ -222,6 +235,13 @@ _BEDROCK_END = {
     "usage": {"inputTokens": 20, "outputTokens": 3, "totalTokens": 23},
     "metrics": {"latencyMs": 5},
 }
+_DASHSCOPE = {
+    "request_id": "good",
+    "output": {
+        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": _TEXT}}]
+    },
+    "usage": {"input_tokens": 20, "output_tokens": 3, "total_tokens": 23},
+}
 _COHERE_USAGE = {
     "billed_units": {"input_tokens": 20, "output_tokens": 3},
     "tokens": {"input_tokens": 20, "output_tokens": 3},
@@ -240,6 +260,7 @@ _GOOD: dict[tuple[str, str], Any] = {
                 "finish_reason": "stop",
             }
         ],
+        "system_fingerprint": "fp_good",
         "usage": {"prompt_tokens": 20, "completion_tokens": 3, "total_tokens": 23},
     },
     ("openai-chat", "stream"): [
@@ -321,6 +342,13 @@ _GOOD: dict[tuple[str, str], Any] = {
         {"messageStop": {"stopReason": "end_turn"}},
         {"metadata": _BEDROCK_END},
     ],
+    ("bedrock-invoke", "invoke"): {  # as Claude, Titan and Llama have it
+        **_ANTHROPIC,
+        "results": [{"outputText": _TEXT, "completionReason": "FINISH"}],
+        "generation": _TEXT,
+    },
+    ("dashscope", "invoke"): _DASHSCOPE,
+    ("dashscope", "stream"): [_DASHSCOPE],
     ("other", "invoke"): {
         "id": "good",
         "finish_reason": "COMPLETE",
@@ -346,3 +374,4 @@ _GOOD: dict[tuple[str, str], Any] = {
         },
     ],
 }
+_GOOD["bedrock-invoke", "stream"] = _GOOD["anthropic-messages", "stream"]
