@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from pydantic import BaseModel, ValidationError
 
 from conftest import ask
-from langchain_retrying import RetryingChatModel
+from langchain_retrying import ReplyKind, RetryingChatModel
 from langchain_retrying.disguises import verdict_on
 from langchain_retrying.refusals import is_refusal
+from langchain_retrying.reply import NOTHING, Verdict
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
 from wire.server import _GOOD, WireServer, encode, good
@@ -23,10 +25,6 @@ from wire.server import _GOOD, WireServer, encode, good
 def server():
     with WireServer() as server:
         yield server
-
-
-def is_blank_in_disguise(error: Exception, **kwargs: Any) -> bool:
-    return verdict_on(error, ScriptedChatModel(), **kwargs) is not None
 
 
 def without(mode: str, change: Any) -> Any:
@@ -89,6 +87,7 @@ def test_a_null_of_the_callers_is_an_error_as_it_is_bare(server, way):
     with pytest.raises(type(expected.value)) as raised:
         ask(way, RetryingChatModel(bare), prompt)
     assert str(raised.value) == str(expected.value)
+    assert verdict_on(expected.value, bare) is None
     assert server.requests == []
 
 
@@ -114,124 +113,386 @@ def test_a_stream_torn_after_its_start_is_an_error_and_one_without_a_chunk_a_bla
     assert "Recovered." in str(ask("stream", model).content)
 
 
-def thrower(error):
+OTHER = """
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableLambda
+
+
+class OtherError(Exception):
+    pass
+
+
+class LengthFinishReasonError(OtherError):
+    pass
+
+
+class ContentFilterStopReasonError(OtherError):
+    pass
+
+
+class PromptBlockedError(OtherError):
+    pass
+
+
+class UnknownFinishReasonError(OtherError):
+    pass
+
+
+def read(response, error):
     raise error
 
 
-def throwing_generator(error):
-    yield from (thrower(error) for _ in (1,))
+def read_with(response: Any, tools, error):
+    raise error
 
 
-def raised_in(module, function, error):
-    """The exception as a function of that name in that module raises it."""
-    code = thrower.__code__.replace(co_name=function)
+def build(messages, error):
+    raise error
+
+
+def build_tools(tools, error):
+    raise error
+
+
+class Other(BaseChatModel):
+    place: str
+    error: Any
+    client: Any
+
+    @property
+    def _llm_type(self):
+        return "other"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        client, error = self.client, self.error
+        received = client.Response()
+        if self.place == "hook":
+            raise error
+        if self.place == "reader":
+            read(self.place, error)
+        if self.place == "reader of what was received":
+            read(received, error)
+        if self.place == "reader with tools":
+            read_with(received, kwargs["tools"], error)
+        if self.place == "builder":
+            build(messages, error)
+        if self.place == "builder's helper":
+            build({"text": [messages[0]]}["text"], error)
+        if self.place == "builder of tools":
+            build_tools(kwargs["tools"], error)
+        if self.place == "builder of a tool":
+            build_tools([*kwargs["tools"]], error)
+        if self.place == "builder of a payload":
+            build_tools({"tools": kwargs["tools"]}, error)
+        if self.place == "client reads":
+            client.read(received, error)
+        if self.place == "client builds":
+            client.build(messages[0].content, error)
+        if self.place == "callback":
+            RunnableLambda(partial(client.read, received)).invoke(error)
+        if self.place == "reader of a generator":
+            list(self._stream_of(messages))
+
+    def _stream_of(self, messages):
+        raise self.error
+        yield
+
+    def _stream(self, messages, stop=None, run_manager=None, **kwargs):
+        read(None, self.error)
+        yield
+"""
+CLIENT = """
+class Response:
+    pass
+
+
+def read(response, error):
+    raise error
+
+
+def build(text, error):
+    raise error
+"""
+
+
+def module(name, source):
+    made = types.ModuleType(name)
+    code = compile(source, name, "exec", dont_inherit=True)
+    exec(code, made.__dict__)  # noqa: S102  # a package that is not installed
+    return made
+
+
+CLIENT_MODULE = module("other_client.http", CLIENT)
+OTHER_MODULE = module("langchain_other.chat_models", OTHER)
+READING = ("hook", "reader", "reader with tools", "client reads", "reader of a generator")
+BUILDING = (
+    "builder",
+    "builder's helper",
+    "builder of tools",
+    "builder of a tool",
+    "builder of a payload",
+    "client builds",
+    "callback",
+)
+
+
+def raised_at(place, error, package=OTHER_MODULE, prompt="Hi"):
+    """The verdict on an exception of an integration that nobody has heard of."""
+    model = package.Other(place=place, error=error, client=CLIENT_MODULE)
     try:
-        types.FunctionType(code, {} if module is None else {"__name__": module})(error)
+        model._generate([HumanMessage(prompt)] if prompt else [], tools=[{"type": "function"}])
     except Exception as raised:
-        return raised
+        return verdict_on(raised, model)
 
 
-NO_CHUNKS = "No generation chunks were returned"
-NULL = "'NoneType' object has no attribute 'model_dump'"
-NULL_CHOICES = "Received response with null value for `choices`."
-OPENAI = "langchain_openai.chat_models.base"
-DISGUISES = [
-    ("langchain_core.language_models.chat_models", "stream", ValueError(NO_CHUNKS)),
-    ("langchain_core.language_models.chat_models", "astream", ValueError(NO_CHUNKS)),
-    (
-        "langchain_core.language_models.chat_models",
-        "generate_from_stream",
-        ValueError("No generations found in stream."),
-    ),
-    (
-        "langchain_core.language_models.chat_models",
-        "agenerate_from_stream",
-        ValueError("No generations found in stream."),
-    ),
-    ("langchain_anthropic.chat_models", "_format_output", TypeError(NULL)),
-    (OPENAI, "_construct_lc_result_from_responses_api", TypeError(NULL)),
-    (OPENAI, "_convert_chunk_to_generation_chunk", AttributeError(NULL)),
-    (OPENAI, "_convert_delta_to_message_chunk", AttributeError(NULL)),
-    (OPENAI, "_convert_dict_to_message", AttributeError(NULL)),
-    (OPENAI, "_convert_responses_chunk_to_generation_chunk", AttributeError(NULL)),
-    (OPENAI, "_create_chat_result", TypeError(NULL)),
-    (OPENAI, "_create_chat_result", TypeError(NULL_CHOICES)),
-    ("openai.lib.streaming.chat._completions", "handle_chunk", TypeError(NULL)),
-    ("openai.lib._parsing._completions", "parse_chat_completion", TypeError(NULL)),
-    (
-        OPENAI,
-        "_create_chat_result",
-        ValueError("Unexpected response type from OpenAI API: got NoneType: None"),
-    ),
-    ("openai.lib.streaming.chat", "current_completion_snapshot", AssertionError()),
-    (
-        "langchain_ollama.chat_models",
-        "_chat_stream_with_aggregation",
-        ValueError("No data received from Ollama stream."),
-    ),
-    (
-        "langchain_ollama.chat_models",
-        "_achat_stream_with_aggregation",
-        ValueError("No data received from Ollama stream."),
-    ),
-    *(
-        (module, "json", json.JSONDecodeError("Expecting value", body, 0))
-        for module in ("httpx._models", "httpx2._models", "google.genai._api_client", "ollama")
-        for body in ("", " \n\n")
-    ),
+def invalid(**fields):
+    try:
+        AIMessage(**fields)
+    except ValidationError as error:
+        return error.with_traceback(None)
+
+
+def invalid_json(text, schema):
+    try:
+        schema.model_validate_json(text)
+    except ValidationError as error:
+        return error.with_traceback(None)
+
+
+def with_attributes(error, **attributes):
+    vars(error).update(attributes)
+    return error
+
+
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+class Body(BaseModel):
+    choices: list[dict[str, Any]]
+    fingerprint: str | None = None
+
+
+class Animal(BaseModel):
+    name: str
+
+
+class APITimeoutError(Exception):
+    pass
+
+
+OF_NOTHING = [
+    TypeError("'NoneType' object is not iterable"),
+    AttributeError("'NoneType' object has no attribute 'get'"),
+    IndexError("list index out of range"),
+    KeyError("choices"),
+    AssertionError(),
+    UnboundLocalError("cannot access local variable 'chunk'"),
+    StopIteration(),
+    RuntimeError("generator raised StopIteration"),
+    json.JSONDecodeError("Expecting value", "", 0),
+    json.JSONDecodeError("Expecting value", " \n\n", 0),
+    json.JSONDecodeError("Expecting value", "<think>Hm", 0),
+    OTHER_MODULE.OtherError("Received empty stream from Other"),
+    OTHER_MODULE.OtherError("the API returned a response with no choices."),
+    OTHER_MODULE.OtherError("No data received"),
+    ValueError("Received response with null value for `choices`"),
+    with_attributes(OTHER_MODULE.OtherError("Invalid"), body="\n"),
+    caused(OTHER_MODULE.OtherError("Invalid"), TypeError("'NoneType' object is not iterable")),
+    invalid(content=None),
+    invalid_json(" \n", Animal),
+    invalid_json("<think>Hm</think>", Animal),
+    invalid_json("{}", Body),
+    invalid_json('{"choices": null}', Body),
+    invalid_json('{"choices": [null]}', Body),
+    with_attributes(OTHER_MODULE.OtherError("No content"), status_code=200),
 ]
-TORN = ("langchain_aws.chat_models.bedrock_converse", "_stream", "Incomplete Bedrock response")
+OF_SOMETHING = [
+    TypeError("f() missing 1 required positional argument: 'a'"),
+    AttributeError("'str' object has no attribute 'get'"),
+    KeyError("usage"),
+    AssertionError("no key is set"),
+    RuntimeError("Event loop is closed"),
+    json.JSONDecodeError("Expecting value", "<!doctype html>", 0),
+    json.JSONDecodeError("Unterminated string", '{"choices": [{"me', 17),
+    ValueError("Expected a non-empty value for `model`"),
+    ValueError("expected value at line 1 column 1"),
+    ValueError("The answer: " + "a" * 200 + " was empty"),
+    OTHER_MODULE.UnknownFinishReasonError("Invalid"),
+    invalid_json("Hello", Animal),
+    invalid_json('{"name": null}', Animal),
+    invalid_json("{}", Animal),
+    invalid_json('{"choices": [{}], "fingerprint": 4}', Body),
+    with_attributes(OTHER_MODULE.OtherError("No content"), status_code=503),
+    with_attributes(OTHER_MODULE.OtherError("No content"), code=400),
+    with_attributes(
+        OTHER_MODULE.OtherError("No content"), response=types.SimpleNamespace(status_code=500)
+    ),
+    APITimeoutError("No response"),
+    ConnectionError("No response"),
+    TimeoutError("empty"),
+]
 
 
-@pytest.mark.parametrize(("module", "function", "error"), DISGUISES, ids=repr)
-@pytest.mark.parametrize("without_chunks", [True, False])
-def test_a_disguise_is_known_by_who_raised_what(module, function, error, without_chunks):
-    def is_blank(module, function, error):
-        raised = raised_in(module, function, error.with_traceback(None))
-        return is_blank_in_disguise(raised, without_chunks=without_chunks)
+def fresh(error):
+    return error.with_traceback(None)
 
-    assert is_blank(module, function, error)
-    assert not is_blank("another_package", function, error)
-    if isinstance(error, json.JSONDecodeError):
-        assert not is_blank(module, function, json.JSONDecodeError("Expecting value", "<p>", 0))
-        return
-    assert not is_blank(module, "another_function", error)
-    assert not is_blank(module, function, RuntimeError(str(error)))
-    assert not is_blank(module, function, type(error)(f"Another text. {error}"))
+
+@pytest.mark.parametrize("error", OF_NOTHING, ids=repr)
+def test_an_exception_of_nothing_is_a_blank_where_a_reply_is_read(error):
+    for place in READING:
+        assert raised_at(place, fresh(error)) == NOTHING, place
+    for place in BUILDING:
+        assert raised_at(place, fresh(error)) is None, place
+
+
+@pytest.mark.parametrize("error", OF_SOMETHING, ids=repr)
+def test_an_exception_of_anything_else_is_none(error):
+    for place in READING + BUILDING:
+        assert raised_at(place, fresh(error)) is None, place
+
+
+NULL = TypeError("'NoneType' object is not iterable")
+
+
+def test_only_a_package_of_the_models_class_raises_for_it():
+    """A module in an application's own folder is none, nor is that of another model."""
+    alone = module("other", OTHER)
+    assert raised_at("reader", fresh(NULL), alone) is None
+    model = OTHER_MODULE.Other(place="reader", error=fresh(NULL), client=CLIENT_MODULE)
+    with pytest.raises(TypeError) as raised:
+        model._generate([HumanMessage("Hi")])
+    assert verdict_on(raised.value, model) == NOTHING
+    assert verdict_on(raised.value, ScriptedChatModel()) is None
+    assert verdict_on(fresh(NULL), model) is None
+
+
+def test_the_package_of_a_base_raises_for_a_class_derived_from_its_own():
+    class Derived(OTHER_MODULE.Other):
+        pass
+
+    model = Derived(place="reader", error=fresh(NULL), client=CLIENT_MODULE)
+    with pytest.raises(TypeError) as raised:
+        model._generate([HumanMessage("Hi")])
+    assert verdict_on(raised.value, model) == NOTHING
+
+
+def test_a_stream_is_read_where_it_is_made():
+    model = OTHER_MODULE.Other(place="", error=fresh(NULL), client=CLIENT_MODULE)
+    with pytest.raises(TypeError) as raised:
+        next(model._stream([HumanMessage("Hi")]))
+    assert verdict_on(raised.value, model) == NOTHING
+
+
+def test_a_request_of_no_messages_is_the_callers_mistake():
+    assert raised_at("reader", IndexError("list index out of range"), prompt=None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("LengthFinishReasonError", ReplyKind.TRUNCATED, "length"),
+        ("ContentFilterStopReasonError", ReplyKind.BLOCKED, "content_filter"),
+        ("PromptBlockedError", ReplyKind.BLOCKED, "prompt_blocked_error"),
+    ],
+)
+def test_a_typed_error_tells_its_finish_reason(name, kind, reason):
+    error = getattr(OTHER_MODULE, name)
+    for place in READING:
+        assert raised_at(place, error("Invalid")) == Verdict(kind, reason)
+    for place in BUILDING:
+        assert raised_at(place, error("Invalid")) is None
 
 
 def test_a_torn_stream_is_a_blank_only_if_no_chunk_has_come():
-    *where, text = TORN
-    error = raised_in(*where, ConnectionError(f"{text} stream"))
-    assert is_blank_in_disguise(error)
-    assert is_blank_in_disguise(error, without_chunks=True)
-    assert not is_blank_in_disguise(error, without_chunks=False)
+    error = ConnectionError("Incomplete Other response stream")
+    assert raised_at("reader", fresh(error)) == NOTHING
+    assert raised_at("client reads", fresh(error)) is None
+    raised_at("reader", fresh(error))
+    model = OTHER_MODULE.Other(place="", error=error, client=CLIENT_MODULE)
+    assert verdict_on(error, model, without_chunks=False) is None
 
 
-def test_frames_of_comprehensions_and_of_the_json_module_raise_for_their_callers():
-    def through(module, function, error):
-        """Raised by a frame of that name which `httpx.json` has called."""
-        code = throwing_generator.__code__.replace(co_name="json")
-        call = types.FunctionType(thrower.__code__.replace(co_name=function), {"__name__": module})
+@pytest.mark.parametrize(
+    "received",
+    [
+        {"error": {"message": "No capacity"}, "choices": None},
+        {"choices": [{"message": {"content": "Hello"}}], "usage": None},
+        {"choices": [{"message": {"content": None, "tool_calls": [{"custom": {"name": "f"}}]}}]},
+        {"choices": [{"delta": {"content": "Hello"}}]},
+        Body(choices=[{"message": {"content": "Hello"}}]),
+        {"content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn"},
+    ],
+    ids=repr,
+)
+def test_a_reply_that_tells_something_is_none_of_nothing(received):
+    """An integration stumbled over some other part of it, or over its error."""
+    for error in (NULL, IndexError("list index out of range"), invalid_json("{}", Body)):
+        assert raised_at_with(received, fresh(error)) is None
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        {"error": None, "choices": None},
+        {"choices": [None]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"delta": {"tool_calls": [{"id": "1", "function": None}]}}]},
+        {"message": None},
+        {"content": None, "stop_reason": "end_turn"},
+        "Hello",
+    ],
+    ids=repr,
+)
+def test_a_reply_that_tells_nothing_is_of_nothing(received):
+    assert raised_at_with(received, fresh(NULL)) == NOTHING
+
+
+def test_a_message_of_langchains_at_hand_is_no_reply_of_a_provider():
+    assert raised_at_with(AIMessage("Hello"), fresh(NULL), place="hook") == NOTHING
+
+
+def raised_at_with(received, error, place="reader of what was received"):
+    client = types.SimpleNamespace(Response=lambda: received)
+    model = OTHER_MODULE.Other(place=place, error=error, client=client)
+    try:
+        model._generate([HumanMessage("Hi")])
+    except Exception as raised:
+        return verdict_on(raised, model)
+
+
+def test_json_that_a_stream_could_not_parse_is_judged_by_what_has_come():
+    error = ValueError("expected value at line 1 column 1")
+    thinking = {"choices": [{"message": {"content": "<think>Hm"}}]}
+    assert raised_at_with(thinking, fresh(error)) == NOTHING
+    prose = {"choices": [{"message": {"content": "Hello"}}]}
+    assert raised_at_with(prose, fresh(error)) is None
+
+
+def test_a_body_that_a_client_has_read_and_found_blank():
+    """langchain-nvidia-ai-endpoints parses what Python writes of such a response."""
+    error = json.JSONDecodeError("Expecting property name", "{'_content': b''}", 1)
+    for content, verdict in ((b"\n", NOTHING), (b"<p>", None), (False, None)):
+        response = types.SimpleNamespace(_content=content)
+        assert raised_at_with(response, fresh(error)) == verdict
+
+
+@pytest.mark.parametrize(
+    "text", ["No generation chunks were returned", "No generations found in stream."]
+)
+def test_langchain_itself_tells_of_a_stream_without_a_chunk(text):
+    def told(name):
+        error = ValueError(text)
         try:
-            list(types.FunctionType(code, {"__name__": "httpx", "thrower": call})(error))
-        except Exception as raised:
-            return raised
+            module(name, "def tell(error): raise error").tell(error)
+        except ValueError:
+            return verdict_on(error, ScriptedChatModel())
 
-    for where, blank in (
-        (("json.decoder", "raw_decode"), True),
-        (("another_package", "<listcomp>"), True),
-        (("another_package", "f"), False),
-    ):
-        error = json.JSONDecodeError("Expecting value", "", 0)
-        assert is_blank_in_disguise(through(*where, error)) is blank
-
-
-def test_an_exception_raised_nowhere_is_no_blank():
-    assert not is_blank_in_disguise(ValueError(NO_CHUNKS))
-    nameless = raised_in(None, "stream", ValueError(NO_CHUNKS))
-    assert not is_blank_in_disguise(nameless)
-    assert not is_blank_in_disguise(json.JSONDecodeError("Expecting value", "", 0))
+    assert told("langchain_core.language_models.chat_models") == NOTHING
+    assert told("another_package.chat_models") is None
 
 
 @pytest.mark.parametrize(

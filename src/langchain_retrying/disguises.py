@@ -86,13 +86,19 @@ def verdict_on(
 def _while_reading(frames: Sequence[FrameType], own: set[str]) -> Sequence[FrameType]:
     """The frames from the model's own on, if a reply was read in the last of them; else none.
 
-    A request is built by functions that are handed the caller's messages, and are neither hooks of
-    LangChain's nor generators; a client that builds one has received nothing yet.
+    A request is built by functions that are handed messages or arguments of the caller's, and are
+    neither hooks of LangChain's nor generators; a client that builds one has received nothing yet.
     """
     places = [place for place, frame in enumerate(frames) if _package(frame) in own]
     if not places:
         return ()
-    handed = (frames[place] for place in reversed(places) if _is_handed_messages(frames[place]))
+    given = {
+        id(part)
+        for place in places
+        if frames[place].f_code.co_name in _HOOKS
+        for part in _parts(frames[place].f_locals.get("kwargs", {}))
+    }
+    handed = (frames[place] for place in reversed(places) if _is_handed(frames[place], given))
     code = next((frame.f_code for frame in handed), None)
     if code is None or not (code.co_name in _HOOKS or code.co_flags & _GENERATOR):
         return ()
@@ -106,14 +112,29 @@ def _while_reading(frames: Sequence[FrameType], own: set[str]) -> Sequence[Frame
     return frames[places[0] :]
 
 
-def _is_handed_messages(frame: FrameType) -> bool:
+def _is_handed(frame: FrameType, given: set[int]) -> bool:
+    """Whether a function is handed messages, or one of the given objects, and nothing received."""
     code = frame.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    for value in map(frame.f_locals.get, names):
+    values = [frame.f_locals.get(name) for name in names]
+    if any(_RECEIVED.search(type(value).__name__) for value in values):
+        return False
+    for value in values:
         first = value[0] if isinstance(value, (list, tuple)) and value else value
         if isinstance(first, BaseMessage) and not isinstance(first, AIMessageChunk):
             return True
+        parts = [value, *_parts(value)] if isinstance(value, (dict, list)) else ()
+        if any(id(part) in given for part in parts):
+            return True
     return False
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The lists and mappings in arguments, and those in the lists: tools, a response format."""
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, (dict, list)):
+            yield part
+            yield from _parts(part) if isinstance(part, list) else ()
 
 
 def _typed_end(error: Exception) -> Verdict | None:
