@@ -188,6 +188,8 @@ class Other(BaseChatModel):
             build_tools({"tools": kwargs["tools"]}, error)
         if self.place == "client reads":
             client.read(received, error)
+        if self.place == "generator of the client's":
+            list(client.lines("data: null", error))
         if self.place == "client builds":
             client.build(messages[0].content, error)
         if self.place == "callback":
@@ -212,6 +214,11 @@ def read(response, error):
     raise error
 
 
+def lines(line, error):
+    raise error
+    yield
+
+
 def build(text, error):
     raise error
 """
@@ -226,7 +233,14 @@ def module(name, source):
 
 CLIENT_MODULE = module("other_client.http", CLIENT)
 OTHER_MODULE = module("langchain_other.chat_models", OTHER)
-READING = ("hook", "reader", "reader with tools", "client reads", "reader of a generator")
+READING = (
+    "hook",
+    "reader",
+    "reader with tools",
+    "client reads",
+    "reader of a generator",
+    "generator of the client's",
+)
 BUILDING = (
     "builder",
     "builder's helper",
@@ -309,6 +323,10 @@ OF_NOTHING = [
     invalid_json('{"choices": null}', Body),
     invalid_json('{"choices": [null]}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=200),
+    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"choices": null}'),
+    with_attributes(OTHER_MODULE.OtherError("No content"), body="[]"),
+    with_attributes(OTHER_MODULE.OtherError("No content"), body="<p>"),
+    with_attributes(OTHER_MODULE.OtherError("No content"), body=b"\xff"),
 ]
 OF_SOMETHING = [
     TypeError("f() missing 1 required positional argument: 'a'"),
@@ -327,6 +345,7 @@ OF_SOMETHING = [
     invalid_json("{}", Animal),
     invalid_json('{"choices": [{}], "fingerprint": 4}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=503),
+    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"error": "No capacity"}'),
     with_attributes(OTHER_MODULE.OtherError("No content"), code=400),
     with_attributes(
         OTHER_MODULE.OtherError("No content"), response=types.SimpleNamespace(status_code=500)

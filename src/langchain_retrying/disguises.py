@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
 from traceback import walk_tb
 from types import FrameType
@@ -107,7 +108,8 @@ def _while_reading(frames: Sequence[FrameType], own: set[str]) -> Sequence[Frame
     if clients:
         if any(_package(frame) == "langchain_core" for frame in called):
             return ()  # a callback, or something else of the user's
-        if not any(_RECEIVED.search(type(value).__name__) for value in _locals(clients)):
+        received = any(_RECEIVED.search(type(value).__name__) for value in _locals(clients))
+        if not (received or any(frame.f_code.co_flags & _GENERATOR for frame in clients)):
             return ()
     return frames[places[0] :]
 
@@ -154,7 +156,7 @@ def _is_of_nothing(error: BaseException, frames: Sequence[FrameType]) -> bool:
     body = getattr(error, "body", None)
     if isinstance(body, str) and not _is_visible(body):
         return True
-    bodies = list(_bodies(frames))
+    bodies = [*_bodies(frames), *_parsed(body)]
     if any(map(_tells_something, bodies)):
         return False
     if isinstance(error, ValidationError):
@@ -189,6 +191,14 @@ def _bodies(frames: Sequence[FrameType]) -> Iterator[Mapping[Any, Any]]:
             value = value.model_dump(warnings=False)  # noqa: PLW2901  # the same, as a mapping
         if isinstance(value, Mapping):
             yield value
+
+
+def _parsed(body: Any) -> Iterator[Mapping[Any, Any]]:
+    """The body that an exception carries, if it is a mapping in JSON."""
+    with suppress(TypeError, ValueError):
+        parsed = json.loads(body)
+        if isinstance(parsed, Mapping):
+            yield parsed
 
 
 def _tells_something(body: Mapping[Any, Any]) -> bool:
