@@ -123,7 +123,8 @@ def _is_handed(frame: FrameType, given: set[int]) -> bool:
         return False
     for value in values:
         first = value[0] if isinstance(value, (list, tuple)) and value else value
-        if isinstance(first, BaseMessage) and not isinstance(first, AIMessageChunk):
+        classes = type(first).__mro__
+        if BaseMessage in classes and AIMessageChunk not in classes:
             return True
         parts = [value, *_parts(value)] if isinstance(value, (dict, list)) else ()
         if any(id(part) in given for part in parts):
@@ -187,10 +188,12 @@ def _is_of_no_part(detail: Any) -> bool:
 def _bodies(frames: Sequence[FrameType]) -> Iterator[Mapping[Any, Any]]:
     """What may be a provider's reply, or a part of it, among what the frames work on."""
     for value in _locals(frames):
-        if isinstance(value, BaseModel) and not isinstance(value, Serializable):
-            value = value.model_dump(warnings=False)  # noqa: PLW2901  # the same, as a mapping
-        if isinstance(value, Mapping):
+        # Not `isinstance`, which would remember the class of everything that is at hand.
+        classes = type(value).__mro__
+        if dict in classes:
             yield value
+        elif BaseModel in classes and Serializable not in classes:
+            yield value.model_dump(warnings=False)
 
 
 def _parsed(body: Any) -> Iterator[Mapping[Any, Any]]:
