@@ -16,6 +16,7 @@ from langchain_retrying import EmptyCompletionError, ReplyKind, RetryPolicy
 from langchain_retrying.attempts import describe, with_account
 from langchain_retrying.callbacks import Token
 from langchain_retrying.calls import StreamedCall, WholeCall
+from langchain_retrying.reply import NOTHING
 from langchain_retrying.testing import ScriptedChatModel
 
 PROMPT = [HumanMessage("Hi")]
