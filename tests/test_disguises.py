@@ -91,6 +91,19 @@ def test_a_null_of_the_callers_is_an_error_as_it_is_bare(server, way):
     assert server.requests == []
 
 
+def test_a_fault_of_what_is_looked_at_takes_no_exceptions_place():
+    hostile = type("HostileError", (TypeError,), {"body": property(lambda self: 1 / 0)})
+    assert raised_at("reader", hostile("'NoneType' object is not iterable")) is None
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_causes_in_a_circle_are_looked_at_once(length):
+    errors = [OTHER_MODULE.OtherError("'NoneType' object ...") for _ in range(length)]
+    for position, error in enumerate(errors):
+        error.__cause__ = errors[(position + 1) % length]
+    assert raised_at("reader", errors[0]) == NOTHING
+
+
 def test_a_page_of_html_is_an_error(server):
     server.play(encode("openai-chat", "invoke", "<!doctype html>", "text/html"))
     model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))

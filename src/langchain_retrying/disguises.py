@@ -21,6 +21,7 @@ from langchain_core.load.serializable import Serializable
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from pydantic import BaseModel, ValidationError
 
+from langchain_retrying.errors import causes_of
 from langchain_retrying.finish_reasons import normalise
 from langchain_retrying.reply import KIND_OF_END, NOTHING, Verdict, examine
 from langchain_retrying.saved import saved_reply
@@ -66,6 +67,14 @@ def verdict_on(
         without_chunks: Whether no chunk had come before it.
 
     """
+    try:
+        return _verdict_on(error, model, without_chunks=without_chunks)
+    except Exception:
+        # Other people's objects are looked at: a fault of one must not take the exception's place.
+        return None
+
+
+def _verdict_on(error: Exception, model: BaseChatModel, *, without_chunks: bool) -> Verdict | None:
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     if not frames or _is_http_error(error):
         return None
@@ -152,26 +161,26 @@ def _typed_end(error: Exception) -> Verdict | None:
 
 def _is_of_nothing(error: BaseException, frames: Sequence[FrameType]) -> bool:
     """Whether an exception is of a kind that reading nothing gives, and nothing else was read."""
-    if isinstance(error, json.JSONDecodeError):
-        return not _is_visible(error.doc) or any(map(_is_blank_response, _locals(frames)))
-    body = getattr(error, "body", None)
-    if isinstance(body, str) and not _is_visible(body):
-        return True
-    bodies = [*_bodies(frames), *_parsed(body)]
-    if any(map(_tells_something, bodies)):
-        return False
-    if isinstance(error, ValidationError):
-        return any(map(_is_of_no_part, error.errors(include_url=False)))
-    if error.__cause__ is not None:
-        return _is_of_nothing(error.__cause__, frames)
-    text = str(error)
-    if isinstance(error, KeyError):
-        return error.args[0] in _PARTS
-    if isinstance(error, AssertionError):
+    bodies = list(_bodies(frames))
+    for cause in causes_of(error):
+        if isinstance(cause, json.JSONDecodeError):
+            return not _is_visible(cause.doc) or any(map(_is_blank_response, _locals(frames)))
+        body = getattr(cause, "body", None)
+        if isinstance(body, str) and not _is_visible(body):
+            return True
+        bodies += _parsed(body)
+        if any(map(_tells_something, bodies)):
+            return False
+        if isinstance(cause, ValidationError):
+            return any(map(_is_of_no_part, cause.errors(include_url=False)))
+    text = str(cause)
+    if isinstance(cause, KeyError):
+        return cause.args[0] in _PARTS
+    if isinstance(cause, AssertionError):
         return not text
     if _NOT_JSON.search(text):
         return any("choices" in body for body in bodies)
-    return isinstance(error, _OF_NOTHING) or _NOTHING.search(text[:200]) is not None
+    return isinstance(cause, _OF_NOTHING) or _NOTHING.search(text[:200]) is not None
 
 
 def _is_of_no_part(detail: Any) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from langchain_retrying.errors import causes_of
+
 _INVALID_REQUEST = (400, 422)
 _SERVER_ERROR = 500
 # What servers with strict chat templates say of turns they don't expect, with a 500 or, in the same
@@ -15,16 +17,7 @@ _OF_TURNS = re.compile(r"\broles?\b|alternat|template|jinja", re.IGNORECASE)
 
 def is_refusal(error: Exception) -> bool:
     """Whether an exception of a nudged request says that the provider does not take such a one."""
-    return any(_refuses(cause) for cause in _causes(error))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and what it was raised from, as langchain-google-genai does; each once."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__
+    return any(_refuses(cause) for cause in causes_of(error))
 
 
 def _refuses(error: BaseException) -> bool:
