@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from conftest import ask
 from langchain_retrying import RetryingChatModel
@@ -85,6 +86,8 @@ def mode(way: str) -> str:
 @pytest.mark.parametrize(("item", "requests"), [(CALL, 1), (SEARCH, 2), (TOOLS, 2)])
 def test_an_item_of_openais_responses(server, way, item, requests, output_version):
     kwargs = {"use_responses_api": True, "output_version": output_version}
+    if output_version == "v1" and not hasattr(AIMessage, "content_blocks"):
+        pytest.skip("this release of LangChain has no such output version")
     model = build({"class": "ChatOpenAI", "kwargs": kwargs}, server.url)
     server.play(responses(way, item), good("openai-responses", mode(way)))
     ask(way, RetryingChatModel(model))

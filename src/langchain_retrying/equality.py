@@ -45,8 +45,8 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
     if isinstance(value, BaseChatModel):
         return {"key": value._get_llm_string()}
-    if isinstance(value, types.FunctionType):
-        return _parts_of_function(value)
+    if getattr(value, "__module__", None) == "tenacity.retry":
+        return _parts_of_predicate(value)
     equal: Any = type(value).__eq__
     if equal is not object.__eq__:
         return None
@@ -56,9 +56,11 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         return None
 
 
-def _parts_of_function(function: types.FunctionType) -> Mapping[str, Any] | None:
-    """None but for tenacity's own: `retry_if_exception_type(OSError)` makes one around the type."""
-    if function.__module__ != "tenacity.retry":
-        return None
-    closure = [cell.cell_contents for cell in function.__closure__ or ()]
-    return {"code": function.__code__, "closure": closure}
+def _parts_of_predicate(value: Any) -> Mapping[str, Any] | None:
+    """Of `retry_if_exception_type(OSError)`: it holds a function, or method, of its own making."""
+    if isinstance(value, types.MethodType):
+        return {"function": value.__func__, "self": value.__self__}
+    if isinstance(value, types.FunctionType):
+        closure = [cell.cell_contents for cell in value.__closure__ or ()]
+        return {"code": value.__code__, "closure": closure}
+    return _parts(value.__reduce_ex__(4))

@@ -147,7 +147,11 @@ def _anthropic(stop_reason: str, *blocks: dict[str, Any]) -> tuple[Any, Any]:
         ]
     delta = {"stop_reason": stop_reason, "stop_sequence": None}
     events += [
-        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 3}},
+        {
+            "type": "message_delta",
+            "delta": delta,
+            "usage": {"input_tokens": 20, "output_tokens": 3},
+        },
         {"type": "message_stop"},
     ]
     return message, events
@@ -298,8 +302,10 @@ def _read_chat(body: Any) -> Asked:
 
 
 def _read_responses(body: Any) -> Asked:
-    calls = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
-    results = [item["call_id"] for item in body["input"] if item["type"] == "function_call_output"]
+    calls = [item["call_id"] for item in body["input"] if item.get("type") == "function_call"]
+    results = [
+        item["call_id"] for item in body["input"] if item.get("type") == "function_call_output"
+    ]
     return Asked([tool["name"] for tool in body["tools"]], body.get("tool_choice"), calls, results)
 
 
