@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_retrying.reply import ReplyKind, is_empty_ai_message
 
 Value = TypeVar("Value")
+_AT_ONCE = (int, float, str, type(None))  # a bool is an int; told faster than what is awaitable
 
 
 def check_int(name: str, value: Any, *, at_least: int) -> None:
@@ -124,6 +125,8 @@ def returned(name: str, value: Value) -> Value:
         TypeError: It is to be awaited.
 
     """
+    if isinstance(value, _AT_ONCE):
+        return value
     if inspect.isawaitable(value) or inspect.isasyncgen(value):
         if inspect.iscoroutine(value):
             value.close()  # or Python warns that it was never awaited

@@ -7,8 +7,7 @@ first attempt has been rejected, so a call that is answered at once costs none.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -154,7 +153,7 @@ class Attempts:
         sent = self.request or base
         if sent.kept is not None:
             base = sent.kept(base)
-        return replace(base, last=replace(sent, last=None))
+        return replace(base, last=sent)
 
     def catches(self, error: Exception, *, without_chunks: bool = True) -> bool:
         """Take an exception of the inner model; False: it is to be raised.
@@ -225,16 +224,6 @@ class Attempts:
         self.error = self._account_as_error(now, Bound.DEADLINE if is_late else Bound.EVENT)
         logger.warning("%s", str(self.error))
         return True
-
-    @contextmanager
-    def preparing(self) -> Iterator[None]:
-        """Be between two attempts; what is raised there ends the call before the next one."""
-        try:
-            yield
-        except BaseException:
-            assert self.retry_state is not None  # another attempt follows a decision
-            self.retry_state.give_back()
-            raise
 
     def stand_in(self) -> AIMessage | None:
         """What replaces the reply of a call that is over; None: it is returned as it came.

@@ -24,7 +24,10 @@ Found = TypeVar("Found")
 
 
 class CallState(RetryCallState):
-    """tenacity's view of a call, and what the stop strategies have made of it."""
+    """tenacity's view of a call, and what the stop strategies have made of it.
+
+    A context manager for the time between two attempts: what is raised there ends the call.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -32,6 +35,13 @@ class CallState(RetryCallState):
         """What ended the call; None: nothing so far."""
         self.tokens_from: list[RetryBudget] = []
         """The budgets that have given a token for the attempt that is to come."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.give_back()
 
     def give_back(self) -> None:
         """Put back what was given for an attempt that is not made."""

@@ -232,7 +232,8 @@ class RetryingChatModel(Facade):
 
     def _retries(self, call: Attempts, run_manager: Any) -> bool:
         """Report the retry, wait for it and begin it; False: it was called off meanwhile."""
-        with call.preparing():
+        assert call.retry_state is not None  # another attempt follows a decision
+        with call.retry_state:
             if run_manager is not None:
                 run_manager.on_retry(call.retry_state)
             if call.seconds > 0:
@@ -249,7 +250,8 @@ class RetryingChatModel(Facade):
 
     async def _aretries(self, call: Attempts, run_manager: Any) -> bool:
         """As `_retries`."""
-        with call.preparing():
+        assert call.retry_state is not None  # as above
+        with call.retry_state:
             if run_manager is not None:
                 await run_manager.on_retry(call.retry_state)
             if call.seconds > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -59,6 +59,8 @@ _HINTS_BY_BOUND = {
 
 def printable(text: str) -> str:
     """A provider's word on one line, whatever is in it: a line break could forge a log record."""
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in text
     )
@@ -96,8 +98,15 @@ class RejectedAttempt:
         Tokens have names of their own there: some tracers take whatever has `input_tokens` for the
         usage of the reply.
         """
-        told = {**asdict(self), "kind": self.kind.value}
-        return {f"rejected_{key}" if key.endswith("_tokens") else key: told[key] for key in told}
+        return {
+            "kind": self.kind.value,
+            "finish_reason": self.finish_reason,
+            "elapsed_seconds": self.elapsed_seconds,
+            "rejected_input_tokens": self.input_tokens,
+            "rejected_output_tokens": self.output_tokens,
+            "saw_reasoning": self.saw_reasoning,
+            "saw_text": self.saw_text,
+        }
 
     def is_same_blank(self, other: RejectedAttempt) -> bool:
         """Whether both came to nothing in the same way, so that chance is an unlikely cause."""
