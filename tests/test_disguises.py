@@ -104,6 +104,36 @@ def test_causes_in_a_circle_are_looked_at_once(length):
     assert raised_at("reader", errors[0]) == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        (
+            "ChatGoogleGenerativeAI",
+            {"error": {"code": 400, "message": "contents must not be empty", "status": "INVALID"}},
+        ),
+        ("ChatBedrockConverse", {"message": "The text field is empty."}),
+        ("ChatOpenAI", {"error": {"message": "messages is empty", "code": None}}),
+    ],
+)
+def test_a_status_is_an_error_whatever_it_says_of_emptiness(name, body, way):
+    class Refusing(WireServer):
+        def _answer(self, request):
+            response = super()._answer(request)
+            response.status_code = 400
+            return response
+
+    with Refusing() as server:
+        server.play(encode("openai-chat", "invoke", body))
+        kwargs = {"disable_streaming": False} if name == "ChatBedrockConverse" else {}
+        model = RetryingChatModel(build({"class": name, "kwargs": kwargs}, server.url))
+        with pytest.raises(Exception) as bare:  # noqa: PT011 -- the provider's, whichever it is
+            ask(way, model.inner_model)
+        server.requests.clear()
+        with pytest.raises(type(bare.value)):
+            ask(way, model)
+        assert len(server.requests) == 1
+
+
 def test_a_page_of_html_is_an_error(server):
     server.play(encode("openai-chat", "invoke", "<!doctype html>", "text/html"))
     model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))
@@ -363,6 +393,21 @@ OF_SOMETHING = [
     with_attributes(
         OTHER_MODULE.OtherError("No content"), response=types.SimpleNamespace(status_code=500)
     ),
+    # The status is that of the client's, or told in words.
+    caused(
+        OTHER_MODULE.OtherError("No content"), with_attributes(OTHER_MODULE.OtherError(), code=429)
+    ),
+    with_attributes(
+        OTHER_MODULE.OtherError("The text is empty"),
+        response={"ResponseMetadata": {"HTTPStatusCode": 400}},
+    ),
+    OTHER_MODULE.OtherError("[401] Unauthorized: no content"),
+    OTHER_MODULE.OtherError("The call failed with status code 500: no response"),
+    # Of what was given, or of what there is not.
+    ValueError("OTHER_API_KEY must not be empty"),
+    RuntimeError("tool schema: parameters is NoneType"),
+    NotImplementedError("no text support"),
+    MemoryError("no data"),
     APITimeoutError("No response"),
     ConnectionError("No response"),
     TimeoutError("empty"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -367,3 +367,55 @@ def test_causes_in_a_circle_end(way, length):
         error.__cause__ = errors[(position + 1) % length]
     with pytest.raises(RefusalError):
         ask(way, RetryingChatModel(ScriptedChatModel(["", errors[0], "never"])))
+
+
+class GraphBubbleUp(Exception):  # noqa: N818 -- as LangGraph names it
+    """What LangGraph interrupts a graph with."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [GraphBubbleUp("the role of an approver alternates"), PermissionError("role admin needed")],
+    ids=repr,
+)
+def test_what_names_a_role_and_is_no_providers_goes_through(way, error):
+    with pytest.raises(type(error)):
+        ask(way, RetryingChatModel(ScriptedChatModel(["", error, "never"])))
+
+
+class HostileError(Exception):
+    """Takes no note, and can't be looked at."""
+
+    @property
+    def code(self):
+        raise LookupError
+
+    def __setattr__(self, name, value):
+        raise LookupError
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    text: str = ""
+
+
+@pytest.mark.parametrize("error", [HostileError(), FrozenError()], ids=repr)
+def test_an_exception_that_takes_no_note_is_raised_without_one(way, error):
+    with pytest.raises(type(error)):
+        ask(way, RetryingChatModel(ScriptedChatModel(["", error, "never"])))
+
+
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [
+        (ChatMessage("Hi", role="User"), "Hi\n\nGo on."),
+        (ChatMessage("Hi", role="human"), "Hi\n\nGo on."),
+        (ChatMessage("Hi", role="model"), "Hi"),
+        (HumanMessage.model_construct(content=None), [{"type": "text", "text": "Go on."}]),
+    ],
+    ids=str,
+)
+def test_turns_are_told_by_role_however_it_is_spelt(way, last, end):
+    model = ScriptedChatModel(["", "Hello."])
+    ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), [last])
+    assert [message.content for message in model.requests[1].messages] == [end]

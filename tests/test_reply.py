@@ -73,6 +73,14 @@ USABLE = [
     "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>4",
     "<|channel|>final<|message|>4<|return|>",
     "<|channel|>commentary to=f<|message|>{}<|call|>",
+    "<reasoning-panel>4</reasoning-panel>",
+    "<final_thoughts>4</final_thoughts>",
+    "<critical-thinking>4</critical-thinking>",
+    "<start_of_the_day>",
+    "<|im_start|> marks the start of a turn.",
+    "<|start|>Hello there",
+    f"<|{'a' * 200}|>",
+    f'<think a="{"a" * 200}">4',
 ]
 NOT_USABLE = [
     "<thought>plan</thought>",
@@ -97,6 +105,7 @@ NOT_USABLE = [
     "<|start_header_id|>assistant<|end_header_id|>\n\n<|eot_id|>",
     "<|channel|>analysis<|message|>plan<|end|>",
     "<|channel|>analysis<|message|>cut off",
+    "<|channel|>analysis to=python code<|message|>4",
     "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>",
     [{"type": "text", "text": "<seed:th"}, {"type": "text", "text": "ink>plan"}],
     [{"type": "server_tool_use", "name": "text_editor_code_execution"}],
@@ -761,6 +770,12 @@ def test_what_holds_anything_usable_is_never_empty(usable, others, last):
     before, after = ([], others) if last else (others, [])
     content = sum(map(blocks, [*before, usable, *after]), [])
     assert judge(AIMessage(content=content)) is ANSWER
+
+
+@pytest.mark.parametrize("unit", ["think-", "think_", "a:", "a-b:", '<think a="b" ', "</think "])
+def test_a_tag_that_never_ends_is_looked_at_in_passing(unit):
+    """In time that is linear in its length; else this would take hours."""
+    assert judge(AIMessage(f"<{unit * 100_000}")) is ANSWER
 
 
 @given(st.sampled_from([text for text in USABLE + NOT_USABLE if isinstance(text, str)]), CUTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from langchain_core import exceptions
@@ -15,9 +16,10 @@ else:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """`error.add_note(note)`, which Python 3.10 has not."""
-    if sys.version_info >= (3, 11):
-        error.add_note(note)
-    else:
-        # Where Python 3.11 has them.
-        vars(error)["__notes__"] = [*getattr(error, "__notes__", ()), note]
+    """`error.add_note(note)`, which Python 3.10 has not; none, where an exception takes none."""
+    with suppress(Exception):
+        if sys.version_info >= (3, 11):
+            error.add_note(note)
+        else:
+            # Where Python 3.11 has them.
+            vars(error)["__notes__"] = [*getattr(error, "__notes__", ()), note]

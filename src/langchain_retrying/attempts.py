@@ -166,6 +166,8 @@ class Attempts:
             without_chunks: Whether nothing of the reply had come before it.
 
         """
+        if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
+            return False  # LangGraph's way to interrupt a graph, though an Exception
         verdict = verdict_on(error, self.model, without_chunks=without_chunks)
         if verdict is not None:
             self.reject(verdict, None, raised=error)
@@ -386,8 +388,6 @@ class Attempts:
     def _is_retried(self, error: Exception, state: CallState) -> bool:
         if error is self.error and self.error is not None:
             return self.error.kind in self.policy.ladders
-        if any(cls.__name__ == "GraphBubbleUp" for cls in type(error).__mro__):
-            return False  # LangGraph's way to interrupt a graph, though an Exception
         if self.request and self.request.is_nudged and self.base and self.base.nudge_refused:
             return True
         return self.policy.retry is not None and returned("retry", self.policy.retry(state))

@@ -21,7 +21,7 @@ from langchain_core.load.serializable import Serializable
 from langchain_core.messages import AIMessageChunk, BaseMessage
 from pydantic import BaseModel, ValidationError
 
-from langchain_retrying.errors import causes_of
+from langchain_retrying.errors import causes_of, statuses_in
 from langchain_retrying.finish_reasons import normalise
 from langchain_retrying.reply import KIND_OF_END, NOTHING, Verdict, examine
 from langchain_retrying.saved import saved_reply
@@ -36,6 +36,13 @@ _NOTHING = re.compile(
     r"|completions?|text|reply)\b",
     re.IGNORECASE,
 )
+# What they say of what they were given.
+_OF_A_REQUEST = re.compile(
+    r"\b(?:must|should|cannot be|can't be|requires?|required|key|prompt|schema)\b", re.IGNORECASE
+)
+# An HTTP status that is told in words only, as by ChatNVIDIA.
+_STATUS = re.compile(r"\A\[[45]\d\d\]|\bstatus(?:[ _]?code)?[ :=]+[45]\d\d\b", re.IGNORECASE)
+_FAULTS = (NotImplementedError, MemoryError, RecursionError, ImportError)
 _OF_NOTHING = (IndexError, StopIteration, StopAsyncIteration, UnboundLocalError)
 # Where a reply and its parts stand in what providers send.
 _PARTS = frozenset(
@@ -76,7 +83,7 @@ def verdict_on(
 
 def _verdict_on(error: Exception, model: BaseChatModel, *, without_chunks: bool) -> Verdict | None:
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    if not frames or _is_http_error(error):
+    if not frames or isinstance(error, _FAULTS) or _is_http_error(error):
         return None
     raised_in = _package(frames[-1])
     if raised_in == "langchain_core" and _NO_CHUNKS.match(str(error)):
@@ -180,7 +187,9 @@ def _is_of_nothing(error: BaseException, frames: Sequence[FrameType]) -> bool:
         return not text
     if _NOT_JSON.search(text):
         return any("choices" in body for body in bodies)
-    return isinstance(cause, _OF_NOTHING) or _NOTHING.search(text[:200]) is not None
+    if isinstance(cause, _OF_NOTHING):
+        return True
+    return bool(_NOTHING.search(text[:200])) and not _OF_A_REQUEST.search(text[:200])
 
 
 def _is_of_no_part(detail: Any) -> bool:
@@ -235,10 +244,9 @@ def _is_visible(text: str) -> bool:
 
 
 def _is_http_error(error: Exception) -> bool:
-    response = getattr(error, "response", None)
-    codes = [getattr(error, name, None) for name in ("status_code", "status", "code")]
-    codes.append(getattr(response, "status_code", None))
-    return any(isinstance(code, int) and code >= 400 for code in codes)  # noqa: PLR2004
+    if any(status >= 400 for status in statuses_in(error)):  # noqa: PLR2004
+        return True
+    return any(_STATUS.search(str(cause)) for cause in causes_of(error))
 
 
 def _locals(frames: Sequence[FrameType]) -> Iterator[Any]:

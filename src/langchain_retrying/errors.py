@@ -75,6 +75,23 @@ def causes_of(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
+def statuses_in(error: BaseException) -> Iterator[int]:
+    """Whatever may be an HTTP status in an exception, or what it was raised from."""
+    for cause in causes_of(error):
+        response = getattr(cause, "response", None)
+        if isinstance(response, dict):  # botocore's
+            yield from _integers((response.get("ResponseMetadata") or {}).get("HTTPStatusCode"))
+        for place, names in ((response, ("status_code",)), (cause, _STATUSES)):
+            yield from _integers(*(getattr(place, name, None) for name in names))
+
+
+_STATUSES = ("status_code", "status", "code")
+
+
+def _integers(*values: Any) -> Iterator[int]:
+    return (value for value in values if isinstance(value, int))
+
+
 @dataclass(frozen=True)
 class RejectedAttempt:
     """One request whose reply was not accepted."""

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
-from langchain_retrying.errors import causes_of
+from langchain_retrying.errors import causes_of, statuses_in
 
 _INVALID_REQUEST = (400, 422)
 _SERVER_ERROR = 500
-# What servers with strict chat templates say of turns they don't expect, with a 500 or, in the same
-# process, with no status at all: https://github.com/ggml-org/llama.cpp/issues/19851
+# What servers with strict chat templates say of turns they don't expect, with a 500:
+# https://github.com/ggml-org/llama.cpp/issues/19851
 _OF_TURNS = re.compile(r"\broles?\b|alternat|template|jinja", re.IGNORECASE)
+# The same from a model in this process, which has no status and so needs to say more.
+_OF_A_TEMPLATE = re.compile(
+    r"\broles?\b.*alternat|alternat.*\broles?\b|chat.?template|jinja|TemplateError",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def is_refusal(error: Exception) -> bool:
     """Whether an exception of a nudged request says that the provider does not take such a one."""
-    return any(_refuses(cause) for cause in causes_of(error))
-
-
-def _refuses(error: BaseException) -> bool:
-    codes = [code for code in _codes(error) if isinstance(code, int)]
-    if any(code in _INVALID_REQUEST for code in codes):
-        return True
-    return all(code >= _SERVER_ERROR for code in codes) and bool(_OF_TURNS.search(str(error)))
-
-
-def _codes(error: Any) -> Iterator[Any]:
-    """What may be an HTTP status."""
-    response = getattr(error, "response", None)
-    if isinstance(response, dict):  # botocore's
-        yield (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
-    yield getattr(response, "status_code", None)
-    yield getattr(error, "status_code", None)
-    yield getattr(error, "code", None)
+    try:
+        statuses = list(statuses_in(error))
+        if any(status in _INVALID_REQUEST for status in statuses):
+            return True
+        words = _OF_TURNS if statuses else _OF_A_TEMPLATE
+        return all(status >= _SERVER_ERROR for status in statuses) and any(
+            words.search(f"{type(cause).__name__}: {cause}") for cause in causes_of(error)
+        )
+    except Exception:  # of an exception that can't be looked at
+        return False

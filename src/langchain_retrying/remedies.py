@@ -210,7 +210,8 @@ def _last_role(request: Request) -> str | None:
     """Whose turn the last message is."""
     last = request.messages[-1] if request.messages else None
     if isinstance(last, ChatMessage):
-        return last.role
+        role = last.role.lower()
+        return {"human": "user", "ai": "assistant", "model": "assistant"}.get(role, role)
     return next((role for kind, role in _ROLES if isinstance(last, kind)), None)
 
 
@@ -225,7 +226,7 @@ def _with_text(message: BaseMessage, text: str) -> BaseMessage:
     longer: Any = (
         f"{content}\n\n{text}"
         if isinstance(content, str)
-        else [*content, {"type": "text", "text": text}]
+        else [*(content or ()), {"type": "text", "text": text}]
     )
     return message.model_copy(update={"content": longer})
 

@@ -15,13 +15,15 @@ _VISIBLE = re.compile(
     "[^\\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-# A tag's name may have others before and after it: `seed:think`, `chain_of_thought`.
-_NAME = r"(?i:(?:[\w-]+[:_-])?(?:think|thinking|thoughts?|reasoning)(?:[_-][\w-]+)?)"
+# A tag's name may have that of a model before it: `seed:think`.
+_NAME = (
+    r"(?i:(?:[\w-]{1,32}:|chain_of_)?(?:think|thinking|thoughts?|reasoning)(?:_process|_content)?)"
+)
 _ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
 _MARK = re.compile(
     rf"(?P<tag></?{_NAME}(?:{_ATTRIBUTE})*\s*/?>|◁/?{_NAME}▷|\[/?THINK\])"
     r"|<[|\uff5c](?P<token>[^<>\n]*)[|\uff5c]>"
-    r"|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_\w+)>|\[/?INST\]"
+    r"|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_(?:turn|text|image))>|\[/?INST\]"
 )
 # What may yet become one of these, at the end of a text.
 _BEGUN = re.compile(
@@ -32,6 +34,7 @@ _LONGEST_MARK = 128
 _OPENERS = "<[◁"
 _OPENER = re.compile(r"[<◁]|\[(?=/?(?:THINK|INST)\])")
 # Tokens after which stands a turn's role or channel, up to the next one or to the line's end.
+_HEADER = re.compile(r"\s*[\w.-]{0,64}\s*(?:t|to|to=\S{0,64}\s*[\w.-]{0,32}\s*)?")
 _HEADERS = ("start", "im_start", "start_header_id", "channel")
 
 
@@ -74,7 +77,8 @@ class VisibleText:
         position = 0
         for opener in _OPENER.finditer(text):
             mark = _MARK.match(text, opener.start()) if opener.start() >= position else None
-            if mark is None:
+            # A longer one would not be held, where it comes in pieces.
+            if mark is None or mark.end() - mark.start() > _LONGEST_MARK + 1:
                 continue
             self._look(text, position, mark.start())
             if mark["tag"]:
@@ -114,10 +118,20 @@ class VisibleText:
     def _look(self, text: str, start: int, end: int) -> None:
         if self._header is not None:
             line_end = text.find("\n", start, end)
-            if line_end < 0:
-                self._header = (self._header + text[start:end])[:_LONGEST_MARK]
+            stop = end if line_end < 0 else line_end
+            header = self._header + text[start:stop]
+            if _HEADER.fullmatch(header) is None:
+                self._header = None  # it heads no turn: a text begins with such a token
+                self._show(header, 0, len(header))
+            elif line_end < 0:
+                self._header = header
                 return
-            self._header, start = None, line_end
+            else:
+                self._header = None
+            start = stop
+        self._show(text, start, end)
+
+    def _show(self, text: str, start: int, end: int) -> None:
         if not (self.visible or self._in_tag or self._in_analysis):
             self.visible = _VISIBLE.search(text, start, end) is not None
 
