@@ -86,10 +86,11 @@ class RetryPolicy:
             attempt has been seen, and is part of the message that a consumer adds up. Native
             protocol events are always held. Default: True.
         on_exhausted: What becomes of an empty reply that is not retried any more. `"return"`: it
-            is returned as it came. `"raise"`: `EmptyCompletionError`. Any other text stands in
-            for the reply, with its id, usage and metadata. An `AIMessage` is returned in its
-            place; so is what a callable makes of the `EmptyCompletionError`. A text of a single
-            word is refused, since it may be a slip for "raise": an `AIMessage` can say it.
+            is returned as it came, or raised, where an exception came in its place. `"raise"`:
+            `EmptyCompletionError`. Any other text stands in for the reply, with its id, usage and
+            metadata. An `AIMessage` is returned in its place; so is what a callable makes of the
+            `EmptyCompletionError`. A text of a single word is refused, since it may be a slip for
+            "raise": an `AIMessage` can say it.
         max_held_bytes: How much of a stream is held while nothing usable has come, counted in
             characters of text and reasoning (white space alone counts 16 times) and one for each
             chunk; at least 1. At the bound the
