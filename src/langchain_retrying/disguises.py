@@ -40,6 +40,7 @@ _NOTHING = re.compile(
 _OF_A_REQUEST = re.compile(
     r"\b(?:must|should|cannot be|can't be|requires?|required|key|prompt|schema)\b", re.IGNORECASE
 )
+_REFUSED = 400  # and what is above: the statuses of errors
 # An HTTP status that is told in words only, as by ChatNVIDIA.
 _STATUS = re.compile(r"\A\[[45]\d\d\]|\bstatus(?:[ _]?code)?[ :=]+[45]\d\d\b", re.IGNORECASE)
 _FAULTS = (NotImplementedError, MemoryError, RecursionError, ImportError)
@@ -244,7 +245,7 @@ def _is_visible(text: str) -> bool:
 
 
 def _is_http_error(error: Exception) -> bool:
-    if any(status >= 400 for status in statuses_in(error)):  # noqa: PLR2004
+    if any(status >= _REFUSED for status in statuses_in(error)):
         return True
     return any(_STATUS.search(str(cause)) for cause in causes_of(error))
 
