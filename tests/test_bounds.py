@@ -28,6 +28,7 @@ from conftest import WAYS, ask
 from langchain_retrying import (
     EmptyCompletionError,
     Nudge,
+    RaiseOutputBudget,
     ReplyKind,
     RetryBudget,
     RetryingChatModel,
@@ -446,7 +447,12 @@ def set_event() -> threading.Event:
         (
             {"remedies": {ReplyKind.BLANK: [lambda request, error: None]}},
             "nothing_to_try",
-            "add an",
+            "the remedy had nothing to try; add another one",
+        ),
+        (
+            {"remedies": {ReplyKind.BLANK: None}},
+            "not_retried",
+            "remedies turn the retries of a blank reply off",
         ),
         ({"stop": stop_after_delay(0)}, "deadline", "allow more time"),
         ({"stop": stop_before_delay(0)}, "deadline", "allow more time"),
@@ -473,6 +479,9 @@ def test_so_does_that_of_a_kind_that_is_not_retried(way):
     error = raised(way, [cut])
     assert error.bound == "not_retried"
     assert "RaiseOutputBudget" in str(error)
+    error = raised(way, [cut], remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget()]})
+    assert error.bound == "nothing_to_try"
+    assert "the output budget is at its ceiling or not known" in str(error)
 
 
 @pytest.mark.parametrize("late", [True, False])

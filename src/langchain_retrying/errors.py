@@ -47,7 +47,7 @@ class Bound(str, Enum):
 
 
 _HINTS_BY_BOUND = {
-    Bound.REMEDIES: "the output budget is at its ceiling, or no remedy fits; add another remedy",
+    Bound.REMEDIES: "the remedy had nothing to try; add another one",
     Bound.DEADLINE: "allow more time, or wait less between the attempts",
     Bound.TOKENS: "allow more tokens for rejected attempts",
     Bound.BUDGET: "many calls come back empty at the same time; look at the provider",
@@ -211,6 +211,10 @@ class EmptyCompletionError(ModelError, RuntimeError):
         )
 
     def _hint(self) -> str:
+        if self.bound is Bound.REMEDIES and self.kind is ReplyKind.TRUNCATED:
+            return "the output budget is at its ceiling or not known: set one, or add a remedy"
+        if self.bound is Bound.KIND and self.kind in (ReplyKind.BLANK, ReplyKind.MALFORMED):
+            return f"remedies turn the retries of a {self.kind.value} reply off"
         if self.bound in _HINTS_BY_BOUND:
             return _HINTS_BY_BOUND[self.bound]
         return _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
