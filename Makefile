@@ -22,7 +22,7 @@ transcript: .venv/installed ## Write docs/demo.svg, what the demo prints, for th
 	$(BIN)/python docs/transcript.py
 
 test: .venv/installed ## Run the tests
-	$(BIN)/python -m pytest $(COVERAGE)
+	$(BIN)/python -m pytest --numprocesses auto $(COVERAGE)
 
 coverage: COVERAGE := --cov
 coverage: test ## Run the tests, and tell which branches they leave out
@@ -33,15 +33,15 @@ coverage: test ## Run the tests, and tell which branches they leave out
 	touch $@
 
 test-core-1.0: .venv-core-1.0/installed ## Run the tests on langchain-core 1.0.0
-	.venv-core-1.0/bin/python -m pytest
+	.venv-core-1.0/bin/python -m pytest --numprocesses auto
 
 test-core-0.3: .venv-core-0.3/installed ## Run the tests on langchain 0.3
-	.venv-core-0.3/bin/python -m pytest
+	.venv-core-0.3/bin/python -m pytest --numprocesses auto
 
 .venv-lowest/installed: PYTHON := $(or $(firstword $(PYTHONS)),python3)
 
 test-lowest: .venv-lowest/installed ## Run the tests on the lowest versions, with the oldest Python found
-	.venv-lowest/bin/python -m pytest
+	.venv-lowest/bin/python -m pytest --numprocesses auto
 
 dist: .venv/installed ## Build the sdist, and the wheel from it
 	rm -rf dist
@@ -54,7 +54,7 @@ dist: .venv/installed ## Build the sdist, and the wheel from it
 test-wheel: dist .venv-wheel/installed ## Run the tests on the built wheel, with the newest Python found
 	.venv-wheel/bin/python $(INSTALL) --force-reinstall --no-deps dist/*.whl
 	.venv-wheel/bin/python $(INSTALL) "$$(echo dist/*.whl)[demo,test]"
-	.venv-wheel/bin/python -m pytest
+	.venv-wheel/bin/python -m pytest --numprocesses auto
 
 lint: .venv/installed ## Check style
 	$(BIN)/ruff check .
@@ -70,7 +70,7 @@ types: .venv/installed ## Check types: of the sources, and what users see of the
 	touch $@
 
 test-integrations: .venv-integrations/installed ## Play providers' replies through two dozen integrations (800 MB)
-	.venv-integrations/bin/python -m pytest -W default tests/test_wire_cases.py tests/test_integrations.py
+	.venv-integrations/bin/python -m pytest --numprocesses auto -W default tests/providers/test_wire_cases.py tests/providers/test_integrations.py
 
 SECONDS ?= 3
 BENCHMARKS := overhead peers first_token memory linearity recovery judging

@@ -28,7 +28,7 @@ from langchain_retrying import (
     WithParams,
     is_empty_ai_message,
 )
-from langchain_retrying.remedies import Rung
+from langchain_retrying._policy.remedies import Rung
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel, ScriptedRequest
 from shared.report import (
     console,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from langchain_retrying._demo import run_demo
 from langchain_retrying._probe import Output
+from langchain_retrying._probe.demo import run_demo
 
 
 def main() -> None:

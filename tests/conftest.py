@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessageChunk
 
 from langchain_retrying.testing import RecordingSleep
@@ -17,6 +19,12 @@ settings.register_profile(
     "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("steady")
+
+
+def named(value: Any) -> str:
+    """The id of a parameter: the same in each process, so without addresses."""
+    return re.sub(" at 0x[0-9a-f]+", "", repr(value))
+
 
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 
@@ -60,3 +68,13 @@ def slept() -> Iterator[RecordingSleep]:
 
 async def take(iterator: AsyncIterator[Any], count: int) -> list[Any]:
     return [await anext(iterator) for _ in range(count)]
+
+
+class SetsWhenRetrying(BaseCallbackHandler):
+    """Sets an event when a retry is reported."""
+
+    def __init__(self, event):
+        self.event = event
+
+    def on_retry(self, retry_state, **kwargs):
+        self.event.set()

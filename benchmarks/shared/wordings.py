@@ -8,8 +8,8 @@ for a blank with a word more; "now" is compared with what was said before.
 from langchain_core.messages import AIMessage, HumanMessage
 
 from langchain_retrying import DEFAULT_NUDGE, EmptyCompletionError, ReplyKind
-from langchain_retrying.errors import RejectedAttempt
-from langchain_retrying.remedies import Request
+from langchain_retrying._errors import RejectedAttempt
+from langchain_retrying._policy.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 
 

@@ -1,18 +1,26 @@
 """Retries the empty completions of LangChain chat models, underneath every kind of agent loop."""
 
-from langchain_retrying.bounds import (
+from types import FunctionType
+
+from langchain_retrying._chat_model import RetryingChatModel, init_retrying_chat_model
+from langchain_retrying._errors import EmptyCompletionError, RejectedAttempt
+from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message, judge
+from langchain_retrying._policy.fallback import FallbackModel
+from langchain_retrying._policy.output_budget import RaiseOutputBudget
+from langchain_retrying._policy.policy import RetryPolicy
+from langchain_retrying._policy.remedies import (
+    DEFAULT_NUDGE,
+    Nudge,
+    Remedy,
+    Request,
+    WithParams,
+    repeat,
+)
+from langchain_retrying._policy.stops import (
     RetryBudget,
     stop_after_rejected_tokens,
     stop_when_blank_repeats,
 )
-from langchain_retrying.chat_model import RetryingChatModel
-from langchain_retrying.errors import EmptyCompletionError, RejectedAttempt
-from langchain_retrying.fallback import FallbackModel
-from langchain_retrying.init import init_retrying_chat_model
-from langchain_retrying.output_budget import RaiseOutputBudget
-from langchain_retrying.policy import RetryPolicy
-from langchain_retrying.remedies import DEFAULT_NUDGE, Nudge, Remedy, Request, WithParams, repeat
-from langchain_retrying.reply import ReplyKind, is_empty_ai_message, judge
 
 __all__ = [
     "DEFAULT_NUDGE",
@@ -35,3 +43,8 @@ __all__ = [
     "stop_after_rejected_tokens",
     "stop_when_blank_repeats",
 ]
+
+# Pickles, tracebacks and help texts name the package, not the file that a name stands in today.
+for _public in map(globals().get, __all__):
+    if isinstance(_public, (type, FunctionType)):
+        _public.__module__ = __name__

@@ -22,8 +22,8 @@ from langchain_core.runnables import Runnable  # LangChain evaluates `bind_tools
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
-from langchain_retrying import waiting
-from langchain_retrying.opening import chunk_of
+from langchain_retrying._call import clock
+from langchain_retrying._call.held import chunk_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -170,14 +170,14 @@ class RecordingSleep:
         self._now += seconds
 
     def __enter__(self) -> Self:
-        self._before = waiting.monotonic, waiting.sleep, waiting.asleep
-        waiting.monotonic = lambda: self._now
-        waiting.sleep = self._sleep
-        waiting.asleep = self._asleep
+        self._before = clock.monotonic, clock.sleep, clock.asleep
+        clock.monotonic = lambda: self._now
+        clock.sleep = self._sleep
+        clock.asleep = self._asleep
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        waiting.monotonic, waiting.sleep, waiting.asleep = self._before
+        clock.monotonic, clock.sleep, clock.asleep = self._before
 
     def _sleep(self, seconds: float, event: threading.Event | None = None) -> None:
         self.seconds.append(seconds)

@@ -16,8 +16,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import LLMResult
 
-from langchain_retrying.disguises import verdict_on
-from langchain_retrying.reply import NOTHING, ReplyJudge, ReplyKind, Verdict, examine
+from langchain_retrying._judge.exceptions import verdict_on
+from langchain_retrying._judge.reply import NOTHING, ReplyJudge, ReplyKind, Verdict, examine
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from langchain_retrying._judge.reply import ReplyKind
 from langchain_retrying._probe.figures import wilson_interval
-from langchain_retrying.reply import ReplyKind
 
 _REMEDIES = (
     "remedies={ReplyKind.BLANK: [Nudge()], ReplyKind.MALFORMED: [Nudge()], "

@@ -1,0 +1,196 @@
+"""`RetryPolicy`: what is retried, how often, after which wait, and what happens in the end."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from langchain_core.messages import AIMessage, BaseMessage
+from tenacity import RetryCallState, wait_chain, wait_none
+from tenacity.wait import wait_random_exponential
+
+from langchain_retrying._errors import EmptyCompletionError
+from langchain_retrying._judge.reply import ReplyKind
+from langchain_retrying._policy.checks import (
+    check_bool,
+    check_callable,
+    check_int,
+    check_nudge,
+    check_on_exhausted,
+    check_seconds,
+    checked_names,
+    checked_remedies,
+    returned,
+)
+from langchain_retrying._policy.equality import are_equal
+from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
+from langchain_retrying._policy.stops import RetryBudget, budgets_in, deadline_in, event_in
+
+# Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, max=8))
+"""First retry at once; then a random wait of at most 0.5, 1, 2, 4, 8, 8 ... seconds."""
+
+_NUDGED = frozenset({ReplyKind.BLANK, ReplyKind.MALFORMED})
+"""Kinds that are retried, and whose retry has the nudge, unless the policy says otherwise."""
+
+OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RetryPolicy:
+    """How empty completions are retried.
+
+    Frozen, hashable and picklable where its parts are; equal to another with equal parts. One
+    policy may serve any number of models, threads and event loops.
+
+    Args:
+        max_retries: Retries after the first attempt, so a call makes at most `max_retries + 1`
+            requests. At least 0, which judges but never retries.
+        wait: A tenacity wait strategy, in seconds. Default: the first retry at once, then full
+            jitter with 0.5 s base and 8 s cap. None: no wait.
+        stop: A further tenacity stop strategy; the call stops at whichever of it and
+            `max_retries` comes first. It is asked as if the wait before the next attempt were
+            over, so `stop_after_delay(30)` starts no attempt, and no wait for one, that begins
+            30 s or more after the call. `stop_after_rejected_tokens`, `stop_when_blank_repeats`
+            and `RetryBudget` are this package's own. `stop_when_event_set(event)` ends a wait
+            (of `time.sleep`; an async call is ended by cancellation) and the call as soon as the
+            event is set. None: only `max_retries` counts.
+        retry: A tenacity retry predicate for exceptions of the inner model, such as
+            `retry_if_exception_type(TimeoutError)`. None: exceptions are not retried; that is
+            what the provider client's own `max_retries` is for.
+        nudge: The message put at the end of a retried request, for `BLANK` and `MALFORMED` where
+            `remedies` has no ladder for them: text, a message, or a callable `(messages, error)`
+            that returns either, or None. Default: a wording that fits what happened. None: the
+            request is repeated as it was.
+        remedies: For each kind of empty reply that is to be retried, the ladder of what is
+            changed: retry k uses rung k, the last one repeats. A rung is a remedy (`Nudge()`,
+            `WithParams()`, `RaiseOutputBudget()`, `FallbackModel()`, `repeat`, a callable of your
+            own), or a tuple of several that are applied together; a ladder has at most
+            `max_retries` rungs. A kind whose ladder is None or empty is not retried; one that is
+            not in the mapping keeps its default, which is `nudge` for `BLANK` and `MALFORMED`, and
+            no retry for the others. None: the default for all.
+        terminal_tools: Names of tools after whose result saying nothing is a proper end: a blank
+            is then accepted as it is. A result that tells of an error does not count. Default:
+            none.
+        accept: A callable `(messages, reply) -> bool`; True accepts an empty reply as it is. It is
+            asked about every empty reply. None: none is accepted.
+        require_tool_call: Whether text without a tool call is an empty reply where the request
+            forces a tool call (`tool_choice` "any", "required" or a name, as `create_agent` does
+            for a `ToolStrategy`). A stream of such a call is held until its tool call. Default:
+            text is an answer.
+        hold_reasoning: Whether reasoning is held until the reply is known to be an answer. False:
+            chunks of reasoning (blocks or fields of its own; `<think>` in the text is held) go
+            out as they come, ahead of what is held. What that costs: the reasoning of a rejected
+            attempt has been seen, and is part of the message that a consumer adds up. Native
+            protocol events are always held. Default: True.
+        on_exhausted: What becomes of an empty reply that is not retried any more. `"return"`: it
+            is returned as it came, or raised, where an exception came in its place. `"raise"`:
+            `EmptyCompletionError`. Any other text stands in for the reply, with its id, usage and
+            metadata. An `AIMessage` is returned in its place; so is what a callable makes of the
+            `EmptyCompletionError`. A text of a single word is refused, since it may be a slip for
+            "raise": an `AIMessage` can say it.
+        max_held_bytes: How much of a stream is held while nothing usable has come, counted in
+            characters of text and reasoning (white space alone counts 16 times) and one for each
+            chunk; at least 1. At the bound the
+            attempt is closed and counts as empty. The default, 2**20, is more than the largest
+            output of any model.
+        max_held_seconds: The longest wait for the first usable chunk of a streamed attempt, in
+            seconds, above 0; then the attempt is closed and judged by what has come. A
+            synchronous stream can only notice it when a chunk comes, so there a timeout of the
+            provider's client has to end a silence. None: no such bound.
+
+    Raises:
+        TypeError: An argument is of a kind that can't be used.
+        ValueError: A number is out of its bounds, a text is empty, a ladder is longer than
+            `max_retries` or for `ANSWER`, or there is a `nudge` that would not be used, since
+            `remedies` say what is done about both kinds that it is for.
+
+    """
+
+    max_retries: int = 2
+    wait: Callable[[RetryCallState], float] | None = DEFAULT_WAIT
+    stop: Callable[[RetryCallState], bool] | None = None
+    retry: Callable[[RetryCallState], bool] | None = None
+    nudge: NudgeText | Nudge | None = DEFAULT_NUDGE
+    remedies: Mapping[ReplyKind, Sequence[Rung] | None] | None = None
+    terminal_tools: Sequence[str] = ()
+    accept: Callable[[Sequence[BaseMessage], AIMessage], bool] | None = None
+    require_tool_call: bool = False
+    hold_reasoning: bool = True
+    max_held_bytes: int = 2**20
+    max_held_seconds: float | None = None
+    on_exhausted: OnExhausted = "return"
+
+    def __post_init__(self) -> None:
+        check_int("max_retries", self.max_retries, at_least=0)
+        check_int("max_held_bytes", self.max_held_bytes, at_least=1)
+        check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
+        check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
+        check_callable(
+            "retry",
+            self.retry,
+            "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
+        )
+        if self.nudge is not None:
+            check_nudge(self.nudge, "nudge=None to repeat silently")
+        if self.remedies is not None:
+            remedies = checked_remedies(self.remedies, self.max_retries)
+            if self.nudge not in (None, DEFAULT_NUDGE) and remedies.keys() >= _NUDGED:
+                raise ValueError(
+                    "nudge is not used where remedies are given for both blank and malformed: "
+                    "write Nudge(...) in them"
+                )
+            object.__setattr__(self, "remedies", remedies)  # the caller's own may change
+        object.__setattr__(self, "terminal_tools", checked_names(self.terminal_tools))
+        check_callable("accept", self.accept, "a callable (messages, reply) that returns a bool")
+        check_bool("require_tool_call", self.require_tool_call)
+        check_bool("hold_reasoning", self.hold_reasoning)
+        check_seconds("max_held_seconds", self.max_held_seconds)
+        check_on_exhausted(self.on_exhausted)
+
+    @cached_property
+    def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
+        """The remedies of each kind that is retried."""
+        nudge = self.nudge
+        if nudge is None:
+            ladder: tuple[Rung] = (repeat,)
+        else:
+            ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
+        ladders = {**dict.fromkeys(_NUDGED, ladder), **(self.remedies or {})}
+        return {kind: ladder for kind, ladder in ladders.items() if ladder}
+
+    def waits(self, retry_state: RetryCallState) -> float:
+        """How many seconds to wait before the next attempt."""
+        return 0.0 if self.wait is None else returned("wait", self.wait(retry_state))
+
+    @cached_property
+    def budgets(self) -> tuple[RetryBudget, ...]:
+        """The budgets in `stop`, which are to be told of answers."""
+        return tuple(budgets_in(self.stop))
+
+    @cached_property
+    def deadline(self) -> float | None:
+        """Seconds after which no attempt begins; None if there is no such bound."""
+        return deadline_in(self.stop)
+
+    @cached_property
+    def stop_event(self) -> threading.Event | None:
+        """The event that ends a wait; None if there is none."""
+        return event_in(self.stop)
+
+    def __repr__(self) -> str:
+        differing = (
+            f"{field.name}={value!r}"
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        )
+        return f"RetryPolicy({', '.join(differing)})"
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other) if isinstance(other, RetryPolicy) else NotImplemented
+
+    def __hash__(self) -> int:  # of what has one: most strategies and ladders have none
+        return hash((self.max_retries, self.terminal_tools, self.max_held_seconds))
+
+
+DEFAULT_POLICY = RetryPolicy()

@@ -1,0 +1,230 @@
+"""tenacity stop strategies about tokens, repetition and load; they combine with `|` and `&`."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from tenacity import (
+    RetryCallState,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_any,
+    stop_before_delay,
+    stop_when_event_set,
+)
+from tenacity.stop import stop_base
+
+from langchain_retrying._errors import Bound, EmptyCompletionError
+from langchain_retrying._policy.checks import returned
+
+Found = TypeVar("Found")
+
+
+class CallState(RetryCallState):
+    """tenacity's view of a call, and what the stop strategies have made of it.
+
+    A context manager for the time between two attempts: what is raised there ends the call.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.bound: Bound | None = None
+        """What ended the call; None: nothing so far."""
+        self.tokens_from: list[RetryBudget] = []
+        """The budgets that have given a token for the attempt that is to come."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Put back what was given for an attempt that is not made."""
+        while self.tokens_from:
+            self.tokens_from.pop().give_back()
+
+
+class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names its strategies
+    """Stop when the rejected attempts of a call have cost so many tokens.
+
+    Args:
+        max_tokens: Input and output tokens of all rejected attempts of one call together, as
+            reported by the provider; at least 1. An attempt whose tokens are not reported costs
+            none.
+
+    Raises:
+        TypeError: `max_tokens` is not an int.
+        ValueError: `max_tokens` is below 1.
+
+    """
+
+    def __init__(self, max_tokens: int) -> None:
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool):
+            raise TypeError(f"max_tokens must be an int, not {type(max_tokens).__name__}")
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens must be at least 1, not {max_tokens}")
+        self.max_tokens = max_tokens
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        """Whether the bound is reached."""
+        error = _rejection(retry_state)
+        # After another exception no more has been rejected than when this was last asked.
+        return error is not None and error.input_tokens + error.output_tokens >= self.max_tokens
+
+
+class _StopWhenBlankRepeats(stop_base):
+    """Stop when an attempt came to nothing just as the one before it.
+
+    That is with the same kind, the same finish reason and no output. Every remedy of the ladder
+    has its turn first: while one is untried it does not stop.
+    """
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = _rejection(retry_state)
+        return error is not None and error.is_repeated_blank and not error.untried_remedies
+
+    def __repr__(self) -> str:
+        return "stop_when_blank_repeats"
+
+
+stop_when_blank_repeats = _StopWhenBlankRepeats()
+"""As the class says; there is nothing to set, so there is one."""
+
+
+class RetryBudget(stop_base):
+    """Stop when too many calls need retries: a bound on the load that all of them add together.
+
+    A bucket of tokens, full at first, shared by all calls whose policy holds this very object:
+    models, threads and tasks of one process. A retry takes one token, and there is none where less
+    than one is left; a call that is answered adds `share` of one. So retries number at most
+    `reserve` + `share` x answered calls: when a provider is blank for everyone they cease, and
+    they come back by themselves when it answers again. As in gRPC's retry throttling
+    (https://github.com/grpc/proposal/blob/master/A6-client-retries.md) and the AWS SDKs' standard
+    mode (https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html).
+
+    The token of a retry that is not made after all goes back. The budget learns of answers only
+    where it is itself part of a policy's `stop`, by `|` or `&`, and not inside a function. A copy
+    in another process starts with a full bucket of its own.
+
+    Args:
+        share: Tokens that an answered call adds, above 0 and at most 1; the default, 0.2, allows
+            a retry for one call in five.
+        reserve: Tokens that the bucket holds at most, and at first; at least 1.
+
+    Raises:
+        ValueError: A number is out of its bounds.
+
+    """
+
+    def __init__(self, share: float = 0.2, reserve: int = 100) -> None:
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1, not {share}")
+        if not reserve >= 1:
+            raise ValueError(f"reserve must be at least 1, not {reserve}")
+        self.share = share
+        self.reserve = reserve
+        self._tokens = float(reserve)
+        self._lock = threading.Lock()
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        """Take a token for the next attempt; True: there is none."""
+        with self._lock:
+            if self._tokens < 1:
+                return True
+            self._tokens -= 1
+        if isinstance(retry_state, CallState):
+            retry_state.tokens_from.append(self)
+        return False
+
+    @property
+    def tokens(self) -> float:
+        """How many retries are left at this moment."""
+        return self._tokens
+
+    def answered(self) -> None:
+        """Add the share of a call that was answered."""
+        self._add(self.share)
+
+    def give_back(self) -> None:
+        """Put back the token of an attempt that is not made after all."""
+        self._add(1)
+
+    def _add(self, tokens: float) -> None:
+        with self._lock:
+            self._tokens = min(self.reserve, self._tokens + tokens)
+
+    def __repr__(self) -> str:
+        return f"RetryBudget(share={self.share}, reserve={self.reserve})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.share, self.reserve)
+
+
+_BOUNDS: tuple[tuple[type[stop_base] | tuple[type[stop_base], ...], Bound], ...] = (
+    ((stop_after_delay, stop_before_delay), Bound.DEADLINE),
+    (stop_after_attempt, Bound.RETRIES),
+    (stop_when_event_set, Bound.EVENT),
+    (stop_after_rejected_tokens, Bound.TOKENS),
+    (RetryBudget, Bound.BUDGET),
+    (_StopWhenBlankRepeats, Bound.REPETITION),
+)
+
+
+def bound_reached(stop: Callable[[Any], bool], retry_state: RetryCallState) -> Bound | None:
+    """What a stop strategy stops for; None: it does not stop."""
+    if type(stop) is stop_any:
+        reached = (bound_reached(part, retry_state) for part in stop.stops)
+        return next((bound for bound in reached if bound is not None), None)
+    if not returned("stop", stop(retry_state)):
+        return None
+    return next((bound for kind, bound in _BOUNDS if isinstance(stop, kind)), Bound.STOP)
+
+
+def stops(stop: Callable[[RetryCallState], bool] | None, state: RetryCallState) -> bool:
+    """Whether a stop strategy ends a call; it is asked as the call will stand after the wait."""
+    assert isinstance(state, CallState)  # the caller's own
+    if stop is not None:
+        later = copy.copy(state)
+        # It is there: this is asked only about an attempt that has ended.
+        later.outcome_timestamp = (state.outcome_timestamp or 0) + state.upcoming_sleep
+        later.upcoming_sleep = 0.0
+        state.bound = bound_reached(stop, later)
+    return state.bound is not None
+
+
+def budgets_in(stop: Any) -> Iterator[RetryBudget]:
+    """Every budget in a stop strategy, to tell it of answers."""
+    if isinstance(stop, RetryBudget):
+        yield stop
+    for part in getattr(stop, "stops", ()):  # of `|` and `&`
+        yield from budgets_in(part)
+
+
+def deadline_in(stop: Any) -> float | None:
+    """The first time limit that stops by itself, in seconds; None if there is none."""
+    if isinstance(stop, (stop_after_delay, stop_before_delay)):
+        return stop.max_delay
+    return _first(deadline_in, stop)
+
+
+def event_in(stop: Any) -> threading.Event | None:
+    """The event of the first `stop_when_event_set` that stops by itself; None if there is none."""
+    if isinstance(stop, stop_when_event_set):
+        return stop.event
+    return _first(event_in, stop)
+
+
+def _first(find: Callable[[Any], Found | None], stop: Any) -> Found | None:
+    parts = stop.stops if isinstance(stop, stop_any) else ()
+    return next((found for found in map(find, parts) if found is not None), None)
+
+
+def _rejection(retry_state: RetryCallState) -> EmptyCompletionError | None:
+    outcome = retry_state.outcome
+    error = outcome.exception() if outcome is not None else None
+    return error if isinstance(error, EmptyCompletionError) else None

@@ -1,0 +1,653 @@
+"""`langchain-retrying probe`, with the real ChatOpenAI and a server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+for needed in ("rich", "langchain.chat_models", "langchain_openai"):
+    pytest.importorskip(needed, reason="the probe extra is not installed")
+
+# ruff: noqa: E402 -- the imports need what is looked for above
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import ToolMessage
+from pytest_httpserver import HTTPServer
+from werkzeug import Response
+
+from langchain_retrying import ReplyKind, RetryingChatModel, RetryPolicy
+from langchain_retrying._probe import cli
+from langchain_retrying._probe.errors import RunFailedError
+from langchain_retrying._probe.figures import Share, Spread, wilson_interval
+from langchain_retrying._probe.prompts import BUILT_IN, Prompt, parse_prompt
+from langchain_retrying._probe.runs import Limits, Run, ask_all, invoke, stream
+from langchain_retrying._probe.suggestion import Seen, suggest
+from wire.clients import bound, build
+from wire.server import WireServer, encode, good
+
+PATH = "/v1/chat/completions"
+CONTENT = "hunter2"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch, slept):
+    """No keys, no proxies, and the waits between attempts are recorded only."""
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_PROXY", "_proxy")) or name.startswith("OPENAI_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(scope="module")
+def _server():
+    with HTTPServer(threaded=True) as server:
+        yield server
+
+
+@pytest.fixture
+def server(_server):
+    _server.clear()
+    return _server
+
+
+def answered(content, finish_reason="stop", *, usage=True, streamed=False):
+    """OpenAI's reply of a text; 20 tokens in and 5 out."""
+    tokens = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
+    common = {"id": "1", "created": 0, "model": "m"}
+    choice = {"index": 0, "finish_reason": finish_reason}
+    message = {"role": "assistant", "content": content}
+    if not streamed:
+        body = {"object": "chat.completion", "choices": [{**choice, "message": message}], **common}
+        return Response(
+            json.dumps({**body, **({"usage": tokens} if usage else {})}),
+            mimetype="application/json",
+        )
+    chunks = [
+        {**common, "object": "chat.completion.chunk", "choices": choices, "usage": chunk_usage}
+        for choices, chunk_usage in (
+            ([{**choice, "finish_reason": None, "delta": message}], None),
+            ([{**choice, "delta": {}}], None),
+            ([], tokens),
+        )
+    ]
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return Response([*lines, "data: [DONE]\n\n"], mimetype="text/event-stream")
+
+
+def serve(server, reply):
+    """Answer each request with `reply(body, number of the request from 1)`."""
+    requests = []
+    lock = threading.Lock()
+
+    def respond(request):
+        body = request.get_json()
+        with lock:
+            requests.append(body)
+            number = len(requests)
+        return reply(body, number)
+
+    server.expect_request(PATH).respond_with_handler(respond)
+    return requests
+
+
+def by_turns(*contents):
+    """Bare and wrapped are asked in turn, so that it is known whose attempt a request is."""
+    replies = [content if isinstance(content, tuple) else (content,) for content in contents]
+
+    def reply(body, number):
+        return answered(*replies[number - 1], streamed=body.get("stream", False))
+
+    return reply
+
+
+def probe(server, *options):
+    url = server if isinstance(server, str) else server.url_for("/v1")
+    return cli.main(["probe", "m", "--base-url", url, "--concurrency", "1", *options])
+
+
+def found(capsys, server, *options, code=0):
+    """What `--json` prints."""
+    assert probe(server, "--json", *options) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def refusal(argv, capsys):
+    """The sentence that ends a command with exit code 2."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(argv)
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    return err.splitlines()[-1]
+
+
+# What is found
+
+
+@pytest.mark.parametrize("way", [(), ("--stream",)], ids=["invoke", "stream"])
+def test_what_is_counted(way, server, capsys):
+    """Two calls each: a bare blank, then wrapped it recovers; and an answer from both."""
+    requests = serve(server, by_turns("", "", "Hello.", "Hello.", "Hello."))
+    result = found(capsys, server, "--calls", "2", *way)
+    bare, wrapped = result["bare"], result["wrapped"]
+    assert (bare["calls"], bare["requests"], bare["model_calls"]) == (2, 2, 2)
+    assert bare["kinds"]["blank"]["count"] == bare["kinds"]["answer"]["count"] == 1
+    assert bare["empty"] == {"count": 1, "rate": 0.5} | dict(
+        zip(("low", "high"), wilson_interval(1, 2), strict=True)
+    )
+    assert len(bare["answers_after"]) == 1
+    assert (wrapped["calls"], wrapped["requests"], wrapped["model_calls"]) == (2, 3, 2)
+    assert wrapped["empty"]["count"] == 0
+    assert len(wrapped["answers_after"]) == 2
+    assert bare["finish_reasons"] == wrapped["finish_reasons"] == {"stop": 2}
+    assert (bare["input_tokens"], bare["output_tokens"]) == (40, 10)
+    assert (wrapped["input_tokens"], wrapped["output_tokens"]) == (60, 15)
+    assert result["tokens_reported"] is True
+    retries = result["retries"]
+    assert retries["recovered_at"] == {"2": 1}
+    assert retries["not_recovered"] == 0
+    assert (retries["extra_input_tokens"], retries["extra_output_tokens"]) == (20, 5)
+    assert 0 < retries["added_seconds"]["median"] < max(wrapped["answers_after"])
+    assert result["suggestion"]["policy"] == "RetryPolicy()"
+    assert result["stopped"] is None
+    assert [bool(body.get("stream")) for body in requests] == [bool(way)] * 5
+
+
+def test_what_does_not_recover_and_what_is_not_retried(server, capsys):
+    script = ("", "", "", "", (None, "length"), (None, "length"), (None, "content_filter"), "Hi.")
+    serve(server, by_turns(*script))
+    result = found(capsys, server, "--calls", "3")
+    bare, wrapped = result["bare"], result["wrapped"]
+    kinds = ("blank", "truncated", "blocked", "malformed", "answer", "error")
+    assert [bare["kinds"][kind]["count"] for kind in kinds] == [1, 1, 1, 0, 0, 0]
+    assert [wrapped["kinds"][kind]["count"] for kind in kinds] == [1, 1, 0, 0, 1, 0]
+    assert bare["finish_reasons"] == {"stop": 1, "length": 1, "content_filter": 1}
+    assert wrapped["requests"] == 5
+    assert result["retries"]["not_recovered"] == 1
+    assert result["retries"]["recovered_at"] == {}
+    # Of three replies two are not the one that came back, though all are blank.
+    assert result["retries"]["extra_output_tokens"] == 10
+    assert wrapped["output_tokens"] == 25
+    policy = result["suggestion"]["policy"]
+    assert policy.startswith('RetryPolicy(on_exhausted="raise", remedies={')
+    assert len(result["suggestion"]["reasons"]) == 3
+
+
+def test_a_bare_blank_that_langchain_takes_for_an_error(server, capsys):
+    """An answer without choices: ChatOpenAI raises, and the wrapper knows it for a blank."""
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": None}
+
+    def reply(_, number):
+        return (
+            Response(json.dumps(body), mimetype="application/json")
+            if number < 3
+            else answered("Hi")
+        )
+
+    serve(server, reply)
+    result = found(capsys, server, "--calls", "1")
+    assert result["bare"]["kinds"]["blank"]["count"] == 1
+    assert result["bare"]["errors"] == {}
+    assert result["retries"]["recovered_at"] == {"2": 1}
+
+
+CASES = json.loads(Path(__file__).parents[1].joinpath("wire", "cases.json").read_text("utf-8"))
+# The wrapper takes the second candidate of a reply whose first is empty.
+SECOND_CANDIDATE = {"openai-chat-n2-first-empty", "openai-chat-copilot-blank-first-choice"}
+
+
+def measured(case, model, server):
+    """One call of the model: the case's reply, and a good one behind it."""
+    reply = encode(case["api"], case["mode"], case["body"], case.get("content_type"))
+    server.play(reply, good(case["api"], case["mode"]))
+    bound_model = bound(case["client"], model).bind(**case["client"].get("call_kwargs", {}))
+    run = Run("case", "", model, (invoke if case["mode"] == "invoke" else stream)(bound_model))
+    with suppress(RunFailedError):
+        asyncio.run(ask_all(iter([(run, Prompt("Hi"))]), Limits(), lambda: None))
+    (turn,) = run.turns
+    assert turn.calls[0].requests == len(server.requests)
+    return turn
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
+def test_a_bare_reply_is_judged_as_the_wrapper_judges_its_first(api):
+    """Replies of real providers, also those that LangChain takes for errors."""
+    compared = Counter()
+    with WireServer() as server:
+        for case in CASES:
+            if case["api"] == api and case["id"] not in SECOND_CANDIDATE:
+                model = build(case["client"], server.url)
+                bare = measured(case, model, server)
+                wrapped = measured(case, RetryingChatModel(model), server)
+                assert bare.kind is wrapped.calls[0].first_kind, case["id"]
+                assert type(bare.error) is type(wrapped.error), case["id"]
+                compared[bare.kind] += 1
+    assert {ReplyKind.ANSWER, ReplyKind.BLANK, ReplyKind.TRUNCATED} <= compared.keys()
+
+
+def test_bare_and_wrapped_get_the_same_prompts(server, capsys):
+    """The built-in ones, over and over, with their tools."""
+    requests = serve(server, lambda *_: answered("Hello."))
+    calls = len(BUILT_IN) + 1
+    found(capsys, server, "--calls", str(calls))
+    assert len(requests) == 2 * calls
+    assert requests[::2] == requests[1::2]
+    assert requests[0]["messages"] == requests[-1]["messages"]
+    with_tools = [body for body in requests if "tools" in body]
+    assert all(body["messages"][-1]["role"] == "tool" for body in with_tools)
+    assert len(with_tools) == 6
+
+
+def test_the_prompts_of_a_file(server, capsys, tmp_path):
+    file = tmp_path / "prompts.jsonl"
+    said = [{"role": "user", "content": "Two"}]
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+    lines = ["One", said, {"messages": said, "tools": tools, "model": "other"}]
+    file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", "utf-8")
+    requests = serve(server, lambda *_: answered("Hello."))
+    found(capsys, server, "--calls", "3", "--prompts", str(file))
+    assert [body["messages"][0]["content"] for body in requests] == ["One"] * 2 + ["Two"] * 4
+    assert [body["model"] for body in requests] == ["m"] * 6
+    assert ["tools" in body for body in requests] == [False] * 4 + [True] * 2
+
+
+def test_so_many_calls_at_a_time(server, capsys):
+    """Three requests wait for each other: with fewer at a time the run would not end well."""
+    barrier = threading.Barrier(3)
+
+    def reply(*_):
+        barrier.wait(timeout=30)
+        return answered("Hello.")
+
+    serve(server, reply)
+    assert found(capsys, server, "--calls", "3", "--concurrency", "3")["bare"]["calls"] == 3
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_report(columns, server, capsys, monkeypatch):
+    """In a narrow terminal nothing is cut off."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    serve(server, by_turns("", "", "Hello.", ("", "length"), "Hello."))
+    assert probe(server, "--calls", "2") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= columns
+    words = " ".join(out.split())
+    assert "blank 1 = 50% (9 to 91%) 0 = 0% (0 to 66%)" in words
+    assert "recovered at attempt 2 1" in words
+    assert "tokens in, out 40, 10 60, 15" in words
+    assert "Nothing usable came of 2 of 2 calls of the bare model and of 0 of 2 of the" in words
+    assert "Suggested: RetryPolicy(remedies=" in words
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["tables", "JSON"])
+def test_content_shows_only_if_asked_for(options, server, capsys, tmp_path, caplog):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text(json.dumps(f"Prompt {CONTENT}"), "utf-8")
+    serve(server, by_turns(" ", " ", f"Reply {CONTENT}"))
+    arguments = ("--calls", "1", "--prompts", str(file), *options)
+    assert probe(server, *arguments) == 0
+    assert CONTENT not in "".join(capsys.readouterr()) + caplog.text
+    server.clear()
+    serve(server, by_turns(" ", " ", f"Reply {CONTENT}"))
+    assert probe(server, *arguments, "--show-content") == 0
+    assert f"Reply {CONTENT}" in capsys.readouterr().out
+
+
+# Limits
+
+
+@pytest.mark.parametrize("most", [1, 3, 4, 7, 9])
+def test_never_more_requests_than_allowed(most, server, capsys):
+    """All are blank, so each wrapped call takes three."""
+    requests = serve(server, lambda *_: answered(""))
+    result = found(capsys, server, "--max-requests", str(most))
+    assert len(requests) == result["bare"]["requests"] + result["wrapped"]["requests"]
+    assert most - 2 <= len(requests) <= most
+    assert f"may not fit in {most} requests" in result["stopped"]
+
+
+def test_requests_of_calls_at_the_same_time_are_set_aside(server, capsys):
+    requests = serve(server, lambda *_: answered(""))
+    found(capsys, server, "--max-requests", "11", "--concurrency", "8")
+    assert len(requests) <= 11
+
+
+def test_no_call_begins_once_the_tokens_are_used(server, capsys):
+    requests = serve(server, lambda *_: answered("Hello."))
+    result = found(capsys, server, "--max-total-tokens", "60")
+    assert len(requests) == 3  # of 25 tokens each
+    assert result["stopped"] == "Stopped early: 60 tokens are used."
+
+
+def test_tokens_that_are_not_reported_can_not_be_limited(server, capsys):
+    requests = serve(server, lambda *_: answered("Hello.", usage=False))
+    result = found(capsys, server, "--max-total-tokens", "60")
+    assert len(requests) == 1
+    assert "reports no tokens" in result["stopped"]
+    probe(server, "--calls", "1")
+    assert "0, 0 or more: not all reported" in " ".join(capsys.readouterr().out.split())
+
+
+# What goes wrong
+
+
+def failing(status):
+    """A failure that the client does not repeat by itself."""
+    body = json.dumps({"error": {"message": "Not today.", "code": "no"}})
+    headers = {"x-should-retry": "false"}
+    return Response(body, status=status, headers=headers, mimetype="application/json")
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (401, "The server refuses the API key (status 401, "),
+        (404, "The server knows no such model or path (a base URL mostly ends in /v1) (status 404"),
+        (429, "The rate limit or the quota is used up (status 429, "),
+        (500, "The server failed (status 500, "),
+    ],
+)
+def test_a_server_that_fails_at_once(status, says, server, capsys):
+    requests = serve(server, lambda *_: failing(status))
+    assert probe(server) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert says in line
+    assert len(requests) == 3
+
+
+def test_a_server_that_can_not_be_reached(capsys, monkeypatch):
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)  # of its own retries
+    with HTTPServer() as gone:
+        url = gone.url_for("/v1")
+    assert probe(url) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert "The server can't be reached (" in line
+
+
+def test_failures_of_all_that_was_asked(server, capsys):
+    requests = serve(server, lambda *_: failing(500))
+    assert probe(server, "--calls", "1") == 1
+    assert len(requests) == 2
+
+
+def test_failures_among_replies_are_counted(server, capsys):
+    serve(server, lambda _, number: failing(500) if number in (1, 3) else answered("Hello."))
+    result = found(capsys, server, "--calls", "2")
+    assert result["bare"]["kinds"]["error"]["count"] == 2
+    assert sum(result["bare"]["errors"].values()) == 2
+    assert result["bare"]["empty"]["count"] == 0
+    assert result["wrapped"]["calls"] == 2
+
+
+def test_a_body_that_is_no_completion(server, capsys):
+    serve(server, lambda *_: Response("<html>Welcome</html>", mimetype="text/html"))
+    assert probe(server) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("The call failed (")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "No such file or directory"),
+        ("", "there is no prompt in it"),
+        ("\n \n", "there is no prompt in it"),
+        ('"Hi"\n{"messages": ', "line 2: Expecting value"),
+        ('"Hi"\n\n5', "line 3: must be a text, a list of messages or {"),
+        ('{"prompt": "hunter2"}', "line 1: must be a text, a list of messages or {"),
+        ('{"messages": []}', "line 1: there are no messages in it"),
+        ('" "', "line 1: the text is empty"),
+        ('[{"role": "user"}]', "line 1: message 1 is not a {"),
+        ('["hunter2"]', "line 1: message 1 is not a {"),
+        (
+            '[{"role": "user", "content": "Hi"}, {"role": "hunter2"}]',
+            "line 1: message 2 is not a {",
+        ),
+        ('{"messages": [{"role": "user", "content": "Hi"}], "tools": {}}', "must be a list of obj"),
+        ("[" * 100_000, "line 1: it is nested too deeply"),
+        (b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_file_that_holds_no_prompts(text, says, tmp_path, capsys):
+    file = tmp_path / "prompts.jsonl"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    argv = ["probe", "m", "--base-url", "http://127.0.0.1:9", "--prompts", str(file)]
+    line = refusal(argv, capsys)
+    assert says in line
+    assert str(file) in line
+    assert CONTENT not in line
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "required: MODEL"),
+        (["m", "--calls", "0"], "--calls: must be a whole number, at least 1, not 0"),
+        (["m", "--calls", "many"], "--calls: must be a whole number, at least 1, not many"),
+        (["m", "--calls", "-3"], "--calls: must be a whole number, at least 1, not -3"),
+        (["m", "--concurrency", "0"], "--concurrency: must be a whole number, at least 1, not 0"),
+        (["m", "--max-requests", "0"], "--max-requests: must be a whole number, at least 1"),
+        (["m", "--max-total-tokens", "1.5"], "--max-total-tokens: must be a whole number"),
+        (["m", "--base-url", "localhost"], "must begin with http:// or https://, not 'localhost'"),
+        (["no-such-model"], "Unknown model 'no-such-model': name its provider, as in openai:"),
+        ([" "], "The model's name is empty."),
+        (["openai:m"], "No API key: the environment variable OPENAI_API_KEY is not set."),
+        (["anthropic:m"], "No API key: the environment variable ANTHROPIC_API_KEY is not set."),
+        (["google_genai:m"], "No API key: the environment variable GOOGLE_API_KEY is not set."),
+        (["cohere:m"], "No API key: the environment variable CO_API_KEY is not set."),
+    ],
+)
+def test_arguments_that_can_not_be_used(options, says, capsys):
+    provider = options[0].partition(":")[0] if options else ""
+    if provider in ("google_genai", "cohere", "anthropic"):
+        pytest.importorskip(f"langchain_{provider}")
+    assert says in refusal(["probe", *options], capsys)
+
+
+def test_an_integration_that_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "langchain_ollama", None)  # Python's way to say: not there
+    line = refusal(["probe", "ollama:m"], capsys)
+    assert "A package is missing" in line
+    assert "pip install" in line
+    assert "langchain-ollama" in line
+
+
+def test_an_extra_that_is_not_installed(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("langchain_retrying._probe")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert "pip install 'langchain-retrying[probe]'" in refusal(["probe", "m"], capsys)
+
+
+def test_an_interrupt_in_the_middle(server):
+    """The fourth request sends Ctrl-C, and is left without an answer until the probe is over."""
+    over = threading.Event()
+
+    def reply(_, number):
+        if number == 4:
+            os.kill(process.pid, signal.SIGINT)
+            over.wait()
+        return answered("" if number == 1 else "Hello.")
+
+    requests = serve(server, reply)
+    command = (
+        # Where this is run in the background, a child ignores it.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "import sys; from langchain_retrying._probe.cli import main; sys.exit(main())"
+    )
+    url = server.url_for("/v1")
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "probe", "m", "--base-url", url]
+        + ["--concurrency", "1", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, err = process.communicate()
+    finally:
+        over.set()
+    assert process.returncode == 130
+    assert err == "Interrupted.\n"
+    result = json.loads(out)
+    assert result["stopped"] == "Interrupted."
+    assert (result["bare"]["calls"], result["wrapped"]["calls"]) == (2, 1)
+    assert result["bare"]["empty"]["count"] == 1
+    # The one that was cut off was sent, too.
+    assert result["bare"]["requests"] + result["wrapped"]["requests"] == len(requests) == 4
+
+
+# The picture
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("content", ["", "Hello."])
+def test_the_plot(content, suffix, server, tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
+    serve(server, lambda *_: answered(content))
+    file = tmp_path / f"probe.{suffix}"
+    assert probe(server, "--calls", "2", "--plot", str(file)) == 0
+    assert file.stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("probe.doc", "name it .png"), ("none/probe.png", "there is no folder")]
+)
+def test_a_plot_that_can_not_be_drawn(name, says, tmp_path, capsys):
+    """It is told before anything is asked."""
+    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
+    argv = ["probe", "m", "--base-url", "http://127.0.0.1:9", "--plot", str(tmp_path / name)]
+    assert says in refusal(argv, capsys)
+
+
+def test_a_plot_that_can_not_be_written(server, tmp_path, capsys):
+    """The report is printed all the same."""
+    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
+    serve(server, lambda *_: answered("Hello."))
+    (tmp_path / "probe.png").mkdir()
+    with pytest.raises(SystemExit) as stopped:
+        probe(server, "--calls", "1", "--plot", str(tmp_path / "probe.png"))
+    assert stopped.value.code == 2
+    out, err = capsys.readouterr()
+    assert "Suggested: no policy" in out
+    assert "probe.png: Is a directory" in err
+
+
+def test_a_plot_without_matplotlib(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "langchain_retrying._probe.plot", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    line = refusal(["probe", "openai:m", "--plot", "probe.png"], capsys)
+    assert "pip install 'langchain-retrying[plot]'" in line
+
+
+# The pure parts
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "low", "high"),
+    # As computed by R's `prop.test(count, total, correct = FALSE)`.
+    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 20, 0.1119, 0.4687), (0, 0, 0.0, 1.0)],
+)
+def test_wilson_intervals(count, total, low, high):
+    assert wilson_interval(count, total) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_a_share_lies_within_its_bounds(seen, not_seen):
+    share = Share.of(seen, seen + not_seen)
+    if seen + not_seen:
+        assert 0 <= share.low <= share.rate <= share.high <= 1
+        other = Share.of(not_seen, seen + not_seen)
+        assert (other.low, other.high) == pytest.approx((1 - share.high, 1 - share.low))
+
+
+def test_spreads():
+    assert Spread.of([]) is None
+    assert Spread.of([2.0]) == Spread(2.0, 2.0)
+    assert Spread.of([3.0, 1.0]) == Spread(2.0, pytest.approx(2.9))
+    hundred = Spread.of([float(number) for number in range(101)])
+    assert (hundred.median, hundred.p95) == (50, 95)
+
+
+ANSWER, BLANK, TRUNCATED = ReplyKind.ANSWER, ReplyKind.BLANK, ReplyKind.TRUNCATED
+BLOCKED, MALFORMED = ReplyKind.BLOCKED, ReplyKind.MALFORMED
+REMEDIES = (
+    "remedies={ReplyKind.BLANK: [Nudge()], ReplyKind.MALFORMED: [Nudge()], "
+    "ReplyKind.TRUNCATED: [RaiseOutputBudget()]}"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "recovered", "not_recovered", "policy", "reason"),
+    [
+        ({}, 0, 0, None, "no reply has come"),
+        ({ANSWER: 40}, 0, 0, None, "Not needed so far: none of 40 first replies was empty"),
+        ({ANSWER: 30, BLANK: 10}, 5, 0, "", "Retried calls that recovered: all 5. Two retries"),
+        ({ANSWER: 39, BLANK: 1}, 0, 0, "", "Empty first replies: 1 of 40, all of the bare"),
+        (
+            {MALFORMED: 4},
+            1,
+            1,
+            'max_retries=5, on_exhausted="raise"',
+            "stayed empty: 1 of 2. Allow",
+        ),
+        ({ANSWER: 30, TRUNCATED: 10}, 0, 0, REMEDIES, "First replies that were truncated: 10."),
+        ({BLANK: 2, TRUNCATED: 2}, 1, 0, REMEDIES, "Retried calls that recovered: all 1."),
+        (
+            {ANSWER: 30, BLOCKED: 10},
+            0,
+            0,
+            'on_exhausted="raise"',
+            "that the provider withheld: 10.",
+        ),
+        (
+            {BLANK: 4, BLOCKED: 4},
+            0,
+            2,
+            'on_exhausted="raise"',
+            "stayed empty: all 2. Asking the same model again does not help",
+        ),
+    ],
+)
+def test_suggestions(first, recovered, not_recovered, policy, reason):
+    suggestion = suggest(Seen(Counter(first), recovered, not_recovered))
+    assert suggestion.policy == (None if policy is None else f"RetryPolicy({policy})")
+    assert reason in suggestion.reasons[0]
+
+
+@pytest.mark.parametrize("not_recovered", [0, 1])
+def test_a_suggestion_can_be_pasted(not_recovered):
+    policy = suggest(Seen(Counter({BLANK: 2}), 1, not_recovered)).policy
+    assert isinstance(eval(policy, {"RetryPolicy": RetryPolicy}), RetryPolicy)  # noqa: S307 -- ours
+
+
+def test_messages_keep_their_tool_calls():
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}'}}
+    prompt = parse_prompt(
+        [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "found"},
+        ]
+    )
+    assert prompt.messages[1].tool_calls[0]["args"] == {"a": 1}
+    assert isinstance(prompt.messages[2], ToolMessage)
