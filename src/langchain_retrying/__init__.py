@@ -16,11 +16,7 @@ from langchain_retrying._policy.remedies import (
     WithParams,
     repeat,
 )
-from langchain_retrying._policy.stops import (
-    RetryBudget,
-    stop_after_rejected_tokens,
-    stop_when_blank_repeats,
-)
+from langchain_retrying._policy.stops import RetryBudget, stop_after_rejected_tokens
 
 __all__ = [
     "DEFAULT_NUDGE",
@@ -41,7 +37,6 @@ __all__ = [
     "judge",
     "repeat",
     "stop_after_rejected_tokens",
-    "stop_when_blank_repeats",
 ]
 
 # Pickles, tracebacks and help texts name the package, not the file that a name stands in today.

@@ -1,28 +1,28 @@
 """`RetryingChatModel`: the four entry points, whole and streamed, sync and async.
 
 Each makes an attempt, and lets it out or waits and tries again. What is to be done is decided in
-`calls` and below; here it is done.
+`_call`; here it is done.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from langchain_retrying._call import clock
-from langchain_retrying._call.attempts import Attempts
-from langchain_retrying._call.calls import StreamedCall, WholeCall, message_of
-from langchain_retrying._call.events import EventCall
-from langchain_retrying._call.held import chunk_of
+from langchain_retrying._call.call import Call, Over, Retry
+from langchain_retrying._call.chunks import chunk_of, message_in
+from langchain_retrying._call.events import EventReply
+from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying._call.run_managers import (
     Token,
-    gated,
+    holding_tokens,
     run_manager_of_stream,
     takes_run_manager,
 )
@@ -33,6 +33,8 @@ from langchain_retrying._policy.tool_choice import forced_tools
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+Result = TypeVar("Result")
 
 
 class RetryingChatModel(Facade):
@@ -92,112 +94,118 @@ class RetryingChatModel(Facade):
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
+        call = Call(self.retry_policy, messages, kwargs, self.inner_model, WholeReply)
         while True:
             try:
                 result = _send("_generate", call, stop, run_manager)
             except Exception as error:
-                if not call.catches(error):
+                step = call.failed(error)
+                if step is None:
                     raise
-                result = None
-            accepted = call.ended(result)
-            if accepted is None and not self._retries(call, run_manager):
-                accepted = call.at_its_end()
-            if accepted is not None:
-                for token in call.gate.release():
+            else:
+                step = call.ended(result)
+            if isinstance(step, Retry):
+                step = _at_once(_until_next(call, step, run_manager, asynchronous=False))
+            if step is not None:
+                *tokens, result = call.out(step)
+                for token in tokens:
                     token.send()
-                return accepted
+                return result  # type: ignore[no-any-return]  # what `WholeReply` holds
 
     @hook
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        call = WholeCall(self.retry_policy, messages, kwargs, self.inner_model)
+        call = Call(self.retry_policy, messages, kwargs, self.inner_model, WholeReply)
         while True:
             try:
                 result = await _send("_agenerate", call, stop, run_manager)
             except Exception as error:
-                if not call.catches(error):
+                step = call.failed(error)
+                if step is None:
                     raise
-                result = None
-            accepted = call.ended(result)
-            if accepted is None and not await self._aretries(call, run_manager):
-                accepted = call.at_its_end()
-            if accepted is not None:
-                for token in call.gate.release():
+            else:
+                step = call.ended(result)
+            if isinstance(step, Retry):
+                step = await _until_next(call, step, run_manager, asynchronous=True)
+            if step is not None:
+                *tokens, result = call.out(step)
+                for token in tokens:
                     await _awaited(token.send())
-                return accepted
+                return result  # type: ignore[no-any-return]  # as above
 
     @hook
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        call = Call(self.retry_policy, messages, kwargs, self.inner_model, StreamedReply)
         return self._flow(call, "_stream", stop, run_manager)
 
     @hook
     def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        call = StreamedCall(self.retry_policy, messages, kwargs, self.inner_model)
+        call = Call(self.retry_policy, messages, kwargs, self.inner_model, StreamedReply)
         return self._async_flow(call, "_astream", stop, run_manager)
 
-    def _flow(self, call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> Iterator[Any]:
-        while True:
-            try:
-                while _read(call, hook, stop, run_manager):
-                    yield from call.take_live()
-                opening = call.ended()
-                if opening is not None:
-                    for item in opening:
-                        if isinstance(item, Token):
-                            item.send()
-                        else:
-                            yield item
-                    if not call.is_over:
-                        amend = call.amend
-                        try:
-                            yield from call.chunks if amend is None else map(amend, call.chunks)
-                        except Exception as error:
-                            call.explain(error)
-                            raise
-                    return
-            finally:
-                _close(call.chunks)
-            if not self._retries(call, run_manager or run_manager_of_stream(self)):
-                yield from call.at_its_end()
+    def _flow(self, call: Call, hook: str, stop: Any, run_manager: Any) -> Iterator[Any]:
+        try:
+            while True:
+                while (step := _read(call, hook, stop, run_manager)) is None:
+                    yield from call.reply.take_live()
+                if isinstance(step, Retry):
+                    _close(call.reply)
+                    told = run_manager or run_manager_of_stream(self)
+                    step = _at_once(_until_next(call, step, told, asynchronous=False))
+                    if step is None:
+                        continue
+                for item in call.out(step):
+                    if isinstance(item, Token):
+                        item.send()
+                    else:
+                        yield item
+                if step is Over.ANSWERED:
+                    amend = call.amendment()
+                    try:
+                        chunks = call.reply.source
+                        yield from chunks if amend is None else map(amend, chunks)
+                    except Exception as error:
+                        call.explain(error)
+                        raise
                 return
+        finally:
+            _close(call.reply)
 
-    async def _async_flow(  # noqa: PLR0912 -- as `_flow`, where loops are `yield from`
-        self, call: StreamedCall, hook: str, stop: Any, run_manager: Any
+    async def _async_flow(
+        self, call: Call, hook: str, stop: Any, run_manager: Any
     ) -> AsyncIterator[Any]:
-        while True:
-            try:
-                while await _aread(call, hook, stop, run_manager):
-                    for chunk in call.take_live():
+        try:
+            while True:
+                while (step := await _aread(call, hook, stop, run_manager)) is None:
+                    for chunk in call.reply.take_live():
                         yield chunk
-                opening = call.ended()
-                if opening is not None:
-                    for item in opening:
-                        if isinstance(item, Token):
-                            await _awaited(item.send())
-                        else:
-                            yield item
-                    if not call.is_over:
-                        amend = call.amend
-                        try:
-                            async for chunk in call.chunks:
-                                yield chunk if amend is None else amend(chunk)
-                        except Exception as error:
-                            call.explain(error)
-                            raise
-                    return
-            finally:
-                await _aclose(call.chunks)
-            if not await self._aretries(call, run_manager or run_manager_of_stream(self)):
-                for chunk in call.at_its_end():
-                    yield chunk
+                if isinstance(step, Retry):
+                    await _aclose(call.reply)
+                    told = run_manager or run_manager_of_stream(self)
+                    step = await _until_next(call, step, told, asynchronous=True)
+                    if step is None:
+                        continue
+                for item in call.out(step):
+                    if isinstance(item, Token):
+                        await _awaited(item.send())
+                    else:
+                        yield item
+                if step is Over.ANSWERED:
+                    amend = call.amendment()
+                    try:
+                        async for chunk in call.reply.source:
+                            yield chunk if amend is None else amend(chunk)
+                    except Exception as error:
+                        call.explain(error)
+                        raise
                 return
+        finally:
+            await _aclose(call.reply)
 
     def _generate_with_cache(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -229,42 +237,6 @@ class RetryingChatModel(Facade):
             "_stream_chat_model_events": _stream_events,
             "_astream_chat_model_events": _astream_events,
         }
-
-    def _retries(self, call: Attempts, run_manager: Any) -> bool:
-        """Report the retry, wait for it and begin it; False: it was called off meanwhile."""
-        assert call.retry_state is not None  # another attempt follows a decision
-        with call.retry_state:
-            if run_manager is not None:
-                run_manager.on_retry(call.retry_state)
-            if call.seconds > 0:
-                clock.sleep(call.seconds, call.policy.stop_event)
-            if call.is_called_off():
-                return False
-            limiter = call.next_request.model.rate_limiter
-            if limiter is not None:  # one more request
-                limiter.acquire(blocking=True)
-                if call.is_called_off():  # it may have taken long
-                    return False
-        call.begin_attempt()
-        return True
-
-    async def _aretries(self, call: Attempts, run_manager: Any) -> bool:
-        """As `_retries`."""
-        assert call.retry_state is not None  # as above
-        with call.retry_state:
-            if run_manager is not None:
-                await run_manager.on_retry(call.retry_state)
-            if call.seconds > 0:
-                await clock.asleep(call.seconds)
-            if call.is_called_off():
-                return False
-            limiter = call.next_request.model.rate_limiter
-            if limiter is not None:
-                await limiter.aacquire(blocking=True)
-                if call.is_called_off():  # it may have taken long
-                    return False
-        call.begin_attempt()
-        return True
 
 
 def init_retrying_chat_model(
@@ -301,7 +273,7 @@ def init_retrying_chat_model(
 def _stream_events(
     self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
 ) -> Iterator[Any]:
-    call = EventCall(self.retry_policy, messages, kwargs, self.inner_model)
+    call = Call(self.retry_policy, messages, kwargs, self.inner_model, EventReply)
     return self._flow(call, "_stream_chat_model_events", stop, run_manager)
 
 
@@ -309,72 +281,114 @@ def _stream_events(
 def _astream_events(
     self: RetryingChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
 ) -> AsyncIterator[Any]:
-    call = EventCall(self.retry_policy, messages, kwargs, self.inner_model)
+    call = Call(self.retry_policy, messages, kwargs, self.inner_model, EventReply)
     return self._async_flow(call, "_astream_chat_model_events", stop, run_manager)
 
 
-def _send(hook: str, call: Attempts, stop: Any, run_manager: Any) -> Any:
+def _send(hook: str, call: Call, stop: Any, run_manager: Any) -> Any:
     """Make one attempt, with a message list of its own and a run manager that holds tokens."""
     method = (method_of if call.asks_another else getattr)(call.model, hook)
     kwargs = {"stop": stop, **call.kwargs}
     # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
-    if run_manager is not None and not (
-        isinstance(call, WholeCall) and not takes_run_manager(getattr(method, "__func__", method))
-    ):
-        kwargs["run_manager"] = (
-            gated(run_manager, call.gate) if run_manager.handlers else run_manager
-        )
+    if run_manager is not None and ("stream" in hook or _takes_run_manager(method)):
+        holds = bool(run_manager.handlers)
+        kwargs["run_manager"] = holding_tokens(run_manager, call.reply) if holds else run_manager
     return method([*call.messages], **kwargs)
 
 
-def _read(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
-    """Read until the attempt is decided; True: until there is reasoning to go out live.
+async def _until_next(
+    call: Call, retry: Retry, run_manager: Any, *, asynchronous: bool
+) -> Over | None:
+    """Report a retry, wait for it and begin it; how the call is over, if it was called off.
+
+    Both kinds of calls run this: of a synchronous one nothing in it suspends.
+    """
+    limiter = retry.request.model.rate_limiter
+    try:
+        if run_manager is not None:
+            await _awaited(run_manager.on_retry(call.retry_state))
+        if retry.seconds > 0 and asynchronous:
+            await clock.asleep(retry.seconds)
+        elif retry.seconds > 0:
+            clock.sleep(retry.seconds, call.policy.stop_event)
+        over = call.called_off()
+        if over is None and limiter is not None:  # one more request; it may take long
+            acquire = limiter.aacquire if asynchronous else limiter.acquire
+            await _awaited(acquire(blocking=True))
+            over = call.called_off()
+    except BaseException:
+        call.give_back()
+        raise
+    if over is None:
+        call.begin(retry)
+    return over
+
+
+def _at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine in which nothing suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise AssertionError("something suspends in a synchronous call")
+
+
+def _read(call: Call, hook: str, stop: Any, run_manager: Any) -> Retry | Over | None:
+    """Read until the attempt is decided; None: there is reasoning to go out live.
 
     What a consumer throws into the stream is no failure of the model, so nothing is yielded here.
     """
+    reply = call.reply
     try:
-        if call.chunks is None:
-            call.chunks = iter(_send(hook, call, stop, run_manager))
+        if reply.source is None:
+            reply.source = iter(_send(hook, call, stop, run_manager))
         else:
-            call.gate.resume()
-        for chunk in call.chunks:
-            if call.gate.add(chunk):
-                return bool(call.gate.live)
+            reply.resume()
+        for chunk in reply.source:
+            if reply.add(chunk):
+                break
     except Exception as error:
-        if not call.catches(error):
+        step = call.failed(error)
+        if step is None:
             raise
-    return False
+        return step
+    return None if reply.live else call.ended()
 
 
 _UNLIMITED = nullcontext()
 
 
-async def _aread(call: StreamedCall, hook: str, stop: Any, run_manager: Any) -> bool:
+async def _aread(call: Call, hook: str, stop: Any, run_manager: Any) -> Retry | Over | None:
     """As `_read`."""
-    gate = call.gate
-    if call.chunks is not None:
-        gate.resume()
+    reply = call.reply
+    if reply.source is not None:
+        reply.resume()
     try:
-        with clock.Cancelling(gate.until, gate.is_empty) if gate.until else _UNLIMITED:
-            if call.chunks is None:
-                call.chunks = aiter(_send(hook, call, stop, run_manager))
-            async for chunk in call.chunks:
-                if gate.add(chunk):
-                    return bool(gate.live)
+        with clock.Cancelling(reply.until, reply.is_empty) if reply.until else _UNLIMITED:
+            if reply.source is None:
+                reply.source = aiter(_send(hook, call, stop, run_manager))
+            async for chunk in reply.source:
+                if reply.add(chunk):
+                    break
     except Exception as error:
-        if not call.catches(error):
+        step = call.failed(error)
+        if step is None:
             raise
-    return False
+        return step
+    return None if reply.live else call.ended()
 
 
-def _close(iterator: Any) -> None:
-    close = getattr(iterator, "close", None)
+def _close(reply: StreamedReply) -> None:
+    close = getattr(reply.source, "close", None)
+    reply.source = None
     if close is not None:
         close()
 
 
-async def _aclose(iterator: Any) -> None:
-    close = getattr(iterator, "aclose", None)
+async def _aclose(reply: StreamedReply) -> None:
+    close = getattr(reply.source, "aclose", None)
+    reply.source = None
     if close is not None:
         await close()
 
@@ -382,6 +396,10 @@ async def _aclose(iterator: Any) -> None:
 async def _awaited(result: Any) -> None:
     if inspect.isawaitable(result):
         await result
+
+
+def _takes_run_manager(method: Any) -> bool:
+    return takes_run_manager(getattr(method, "__func__", method))
 
 
 def method_of(model: Any, hook: str) -> Callable[..., Any]:
@@ -403,7 +421,7 @@ def _stream(model: Any, messages: Any, **kwargs: Any) -> Iterator[ChatGeneration
     if model._should_stream(async_api=False, **{**kwargs, "stream": True}):
         yield from model._stream(messages, **kwargs)
     else:
-        yield _whole(model._generate(messages, **_taken_by(model._generate, kwargs)))
+        yield from _as_chunks(model._generate(messages, **_taken_by(model._generate, kwargs)))
 
 
 async def _astream(model: Any, messages: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
@@ -411,17 +429,20 @@ async def _astream(model: Any, messages: Any, **kwargs: Any) -> AsyncIterator[Ch
         async for chunk in model._astream(messages, **kwargs):
             yield chunk
     else:
-        yield _whole(await model._agenerate(messages, **_taken_by(model._agenerate, kwargs)))
+        result = await model._agenerate(messages, **_taken_by(model._agenerate, kwargs))
+        for chunk in _as_chunks(result):
+            yield chunk
 
 
 def _taken_by(method: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    if takes_run_manager(getattr(method, "__func__", method)):
+    if _takes_run_manager(method):
         return kwargs
     return {key: value for key, value in kwargs.items() if key != "run_manager"}
 
 
-def _whole(result: ChatResult) -> ChatGenerationChunk:
-    return chunk_of(message_of(result))
+def _as_chunks(result: ChatResult) -> Iterable[ChatGenerationChunk]:
+    message = message_in(result)
+    return () if message is None else (chunk_of(message),)
 
 
 def _events(model: Any) -> Callable[..., Any]:

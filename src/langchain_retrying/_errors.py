@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core import exceptions
 from langchain_core.messages import AIMessage
 
-from langchain_retrying._judge.reply import ReplyKind
+from langchain_retrying._judge.reply import ReplyKind, Verdict
 
 if TYPE_CHECKING:
     from langchain_core.exceptions import ModelError as ModelError  # noqa: PLC0414 -- exported
@@ -48,8 +48,6 @@ class Bound(str, Enum):
     """`RetryBudget`."""
     EVENT = "event"
     """`stop_when_event_set`."""
-    REPETITION = "repeated_blank"
-    """`stop_when_blank_repeats`."""
     STOP = "stop"
     """Another stop strategy of the policy."""
 
@@ -60,7 +58,6 @@ _HINTS_BY_BOUND = {
     Bound.TOKENS: "allow more tokens for rejected attempts",
     Bound.BUDGET: "many calls come back empty at the same time; look at the provider",
     Bound.EVENT: "the call was told to stop",
-    Bound.REPETITION: "repeating changes nothing; add another remedy",
     Bound.STOP: "see the policy's stop strategy",
 }
 
@@ -91,6 +88,21 @@ class RejectedAttempt:
     saw_text: bool = False
     """Visible text, which is not accepted only where a tool call is required."""
 
+    @classmethod
+    def of(cls, verdict: Verdict, message: AIMessage, elapsed_seconds: float) -> RejectedAttempt:
+        """The account of a reply."""
+        usage = message.usage_metadata
+        reason = verdict.finish_reason
+        return cls(
+            kind=verdict.kind,
+            finish_reason=reason and reason[:64],
+            elapsed_seconds=elapsed_seconds,
+            input_tokens=_tokens(usage, "input_tokens"),
+            output_tokens=_tokens(usage, "output_tokens"),
+            saw_reasoning="reasoning" in verdict.seen,
+            saw_text="text" in verdict.seen,
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The form it has in `response_metadata`: plain JSON types.
 
@@ -115,6 +127,11 @@ class RejectedAttempt:
         )
 
 
+def _tokens(usage: Any, key: str) -> int:
+    tokens = usage.get(key) if isinstance(usage, Mapping) else None
+    return tokens if isinstance(tokens, int) else 0
+
+
 class EmptyCompletionError(ModelError, RuntimeError):
     """A chat model's reply carried nothing that a consumer can use.
 
@@ -137,7 +154,6 @@ class EmptyCompletionError(ModelError, RuntimeError):
         last_message: AIMessage,
         model: str = "chat model",
         expected_tools: Sequence[str] = (),
-        untried_remedies: int = 0,
         attempts: int | None = None,
         bound: Bound | None = None,
     ) -> None:
@@ -150,7 +166,6 @@ class EmptyCompletionError(ModelError, RuntimeError):
             model: Name of the model, for the text.
             expected_tools: Names of the tools of which one had to be called, if the policy
                 requires it; a schema for structured output is such a tool.
-            untried_remedies: Rungs of the ladder for this kind that have not been tried.
             attempts: Attempts made, at least as many as were rejected; None: no more.
             bound: What ended the call; None: it is not over.
 
@@ -173,7 +188,6 @@ class EmptyCompletionError(ModelError, RuntimeError):
         self.last_message = last_message
         self.model = model
         self.expected_tools = tuple(expected_tools)
-        self.untried_remedies = untried_remedies
         super().__init__(self._text())
 
     @property
@@ -202,22 +216,13 @@ class EmptyCompletionError(ModelError, RuntimeError):
         return _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {
-            "elapsed_seconds": self.elapsed_seconds,
-            "last_message": self.last_message,
-            "model": self.model,
-            "expected_tools": self.expected_tools,
-            "untried_remedies": self.untried_remedies,
-            "attempts": self.attempts,
-            "bound": self.bound,
-        }
-        return _restore, (type(self), self.rejected, state)
+        return _restored, (type(self), self.args, vars(self))
 
 
-def _restore(
-    cls: type[EmptyCompletionError], rejected: Sequence[RejectedAttempt], state: dict[str, Any]
-) -> EmptyCompletionError:
-    return cls(rejected, **state)
+def _restored(cls: type[EmptyCompletionError], args: Any, state: Any) -> EmptyCompletionError:
+    error = cls.__new__(cls, *args)
+    vars(error).update(state)
+    return error
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -23,7 +23,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field, PrivateAttr
 
 from langchain_retrying._call import clock
-from langchain_retrying._call.held import chunk_of
+from langchain_retrying._call.chunks import chunk_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -81,7 +81,6 @@ def test_the_account_is_that_of_all_attempts_and_the_kind_that_of_the_last():
         "last_message": last,
         "model": "chat model",
         "expected_tools": (),
-        "untried_remedies": 0,
         "bound": None,
     }
     assert str(error) == (

@@ -9,9 +9,10 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, ChatMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from langchain_retrying import ReplyKind
-from langchain_retrying._call.events import EventOpening
-from langchain_retrying._call.held import HeldTokens, Opening, chunk_of
+from langchain_retrying import ReplyKind, RetryPolicy
+from langchain_retrying._call.chunks import chunk_of
+from langchain_retrying._call.events import EventReply
+from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying._call.run_managers import Token
 from langchain_retrying._judge.reply import NOTHING
 
@@ -24,24 +25,25 @@ def chunk(content: Any = "", info: Any = None, **fields: Any) -> ChatGenerationC
     return ChatGenerationChunk(message=message, generation_info=info)
 
 
-def token() -> Token:
-    return Token(print)
+def token(*said: Any) -> Token:
+    return Token(print, *said)
 
 
-def opening(*held: Any, bound: int = 2**20) -> Opening:
-    """An opening that holds what is given, none of which commits it."""
-    gate = Opening(bound)
+def streamed(*held: Any, bound: int = 2**20) -> StreamedReply:
+    """A reply of which is held what is given, none of which shows an answer."""
+    reply = StreamedReply(RetryPolicy(max_held_bytes=bound), text_counts=True)
     for item in held:
         if isinstance(item, Token):
-            assert gate.let_through(item, "") == ()
+            assert reply.hold_token(item) == ()
         else:
-            assert not gate.add(item)
-    return gate
+            assert not reply.add(item)
+    return reply
 
 
-def texts(gate: Opening) -> list[Any]:
+def texts(reply: StreamedReply) -> list[Any]:
     return [
-        "token" if isinstance(item, Token) else item.message.content for item in gate.release(None)
+        "token" if isinstance(item, Token) else item.message.content
+        for item in reply.as_it_came(None)
     ]
 
 
@@ -57,11 +59,10 @@ def texts(gate: Opening) -> list[Any]:
 )
 def test_the_first_chunk_of_an_answer_commits(contents, last):
     *before, chunk_ = map(chunk, contents)
-    gate = opening(*before)
-    assert gate.add(chunk_) is last
-    assert gate.committed is last
-    assert texts(gate) == contents
-    assert gate.committed
+    reply = streamed(*before)
+    assert reply.add(chunk_) is last
+    assert reply.is_shown is last
+    assert texts(reply) == contents
 
 
 @pytest.mark.parametrize(
@@ -77,10 +78,10 @@ def test_the_first_chunk_of_an_answer_commits(contents, last):
     ids=["nothing", "white space", "text", "reasoning", "log probabilities", "blocks"],
 )
 def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
-    gate = opening(chunk_, chunk_, bound=2 * cost)
-    assert gate.add(chunk_)
-    assert not gate.committed
-    assert Opening(cost - 1).add(chunk_)
+    reply = streamed(chunk_, chunk_, bound=2 * cost)
+    assert reply.add(chunk_)
+    assert not reply.is_shown
+    assert cost == 1 or streamed(bound=cost - 1).add(chunk_)
 
 
 @pytest.mark.parametrize(
@@ -111,33 +112,24 @@ def test_what_is_held_counts_up_to_the_bound(chunk_, cost):
     ],
 )
 def test_held_chunks_are_merged_in_runs_of_one_kind(held, goes_out):
-    gate = opening(*(token() if item == "token" else chunk(item) for item in held))
-    assert texts(gate) == goes_out
+    reply = streamed(*(token() if item == "token" else chunk(item) for item in held))
+    assert texts(reply) == goes_out
 
 
 def test_events_are_held_one_by_one():
     delta = {"type": "reasoning-delta", "reasoning": "Hm"}
     events = [{"event": "content-block-delta", "index": 0, "delta": delta} for _ in range(70)]
-    gate = EventOpening(2**20)
-    assert not any(map(gate.add, events))
-    assert list(gate.release(None)) == events
-
-
-def test_an_opening_that_was_dropped_starts_anew():
-    gate = opening(*map(chunk, [" "] * 40))
-    gate.drop()
-    assert gate.nothing_is_held
-    for _ in range(65):
-        gate.add(chunk(" "))
-    assert texts(gate) == [" " * 64, " "]
+    reply = EventReply(RetryPolicy(), text_counts=True)
+    assert not any(map(reply.add, events))
+    assert list(reply.as_it_came(None)) == events
 
 
 def test_tokens_go_through_after_the_commit():
-    gate = opening(chunk(" "))
-    gate.add(chunk("a"))
+    reply = streamed(chunk(" "))
+    reply.add(chunk("a"))
     late = token()
-    assert gate.let_through(late, "b") == (late,)
-    assert texts(gate) == [" ", "a"]
+    assert reply.hold_token(late) == (late,)
+    assert texts(reply) == [" ", "a"]
 
 
 @pytest.mark.parametrize(
@@ -152,28 +144,30 @@ def test_tokens_go_through_after_the_commit():
     ids=["nothing", "blank", "truncated", "half a tag", "paused"],
 )
 def test_at_the_end_the_verdict_commits_an_answer(held, kind):
-    gate = opening(*held)
-    verdict = gate.end()
+    reply = streamed(*held)
+    verdict = reply.verdict()
     assert verdict.kind is kind
-    assert gate.committed is (kind is ReplyKind.ANSWER)
+    assert reply.is_shown is (kind is ReplyKind.ANSWER)
     assert (verdict == NOTHING) is (held == [])
 
 
 def test_the_account_goes_out_with_the_first_chunk():
     first, last = token(), token()
     held = [first, chunk(" ", response_metadata={"a": 1}), chunk(" "), last]
-    gate = opening(*held)
-    items = list(gate.release({"attempts": 2}))
+    reply = streamed(*held)
+    items = list(reply.as_it_came({"attempts": 2}))
     assert (items[0], items[3]) == (first, last)
     assert items[1].message.response_metadata == {"a": 1, "empty_retry": {"attempts": 2}}
     assert items[2] is held[2]
     assert held[1].message.response_metadata == {"a": 1}
-    assert list(gate.release({"attempts": 2})) == []
+    assert list(reply.as_it_came({"attempts": 2})) == []
 
 
 def test_without_an_account_chunks_go_out_as_they_came():
     held = [chunk(" "), chunk(" ")]
-    assert all(out is came for out, came in zip(opening(*held).release(None), held, strict=True))
+    assert all(
+        out is came for out, came in zip(streamed(*held).as_it_came(None), held, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,51 +176,48 @@ def test_without_an_account_chunks_go_out_as_they_came():
     ids=["nothing", "a token", "a chunk", "both"],
 )
 def test_a_token_is_no_chunk(held, nothing_is_held):
-    gate = opening(*held)
-    assert gate.nothing_is_held is nothing_is_held
-    assert list(gate.release(None)) == held
+    reply = streamed(*held)
+    assert (reply.message() is None) is nothing_is_held
+    assert list(reply.as_it_came(None)) == held
 
 
 def test_what_is_held_makes_one_message():
-    gate = opening(
+    reply = streamed(
         chunk(" ", {"finish_reason": "stop", "a": 1}, id="msg-1"),
         token(),
         chunk("\n", response_metadata={"finish_reason": "eos"}, usage_metadata=USAGE),
     )
-    message = gate.message()
+    message = reply.message()
     assert type(message) is AIMessage
     assert (message.content, message.id, message.usage_metadata) == (" \n", "msg-1", USAGE)
     assert message.response_metadata == {"finish_reason": "eos", "a": 1}
-    assert opening(token()).message() == AIMessage("")
-    assert opening(chunk(" ")).message().content == " "
+    assert streamed(token()).message() is None
+    assert streamed(chunk(" ")).message().content == " "
 
 
 def test_a_message_of_another_class_is_made_an_ai_message():
     other = ChatMessageChunk(content=" ", role="model", response_metadata={"a": 1})
-    gate = opening(ChatGenerationChunk(message=other, generation_info={"a": 2, "b": 3}))
-    assert gate.message() == AIMessage(" ", response_metadata={"a": 1, "b": 3})
+    reply = streamed(ChatGenerationChunk(message=other, generation_info={"a": 2, "b": 3}))
+    assert reply.message() == AIMessage(" ", response_metadata={"a": 1, "b": 3})
 
 
 @pytest.mark.parametrize("wrap", [chunk, lambda text: text], ids=["chunks", "text"])
 def test_tokens_are_held_until_what_they_say_shows_an_answer(wrap):
-    gate = HeldTokens()
-    blank, first, next_ = token(), token(), token()
-    assert list(gate.let_through(blank, wrap(" "))) == []
-    assert not gate.committed
-    assert list(gate.let_through(first, wrap("a"))) == [blank, first]
-    assert gate.committed
-    assert list(gate.let_through(next_, wrap("</think>"))) == [next_]
-    assert list(gate.release()) == []
+    reply = WholeReply(RetryPolicy(), text_counts=True)
+    blank, first, next_ = (token(wrap(text)) for text in (" ", "a", "</think>"))
+    assert list(reply.hold_token(blank)) == []
+    assert not reply.is_shown
+    assert list(reply.hold_token(first)) == [blank, first]
+    assert reply.is_shown
+    assert list(reply.hold_token(next_)) == [next_]
+    assert list(reply.as_it_came(None)) == [reply.result]
 
 
 def test_tokens_that_say_blanks_together_are_held_together():
-    gate = HeldTokens()
-    assert [list(gate.let_through(token(), said)) for said in ("<think>", "a")] == [[], []]
-    held = token()
-    gate.drop()
-    assert list(gate.let_through(held, " ")) == []
-    assert list(gate.release()) == [held]
-    assert gate.committed
+    reply = WholeReply(RetryPolicy(), text_counts=True)
+    held = [token(said) for said in ("<think>", "a")]
+    assert [list(reply.hold_token(one)) for one in held] == [[], []]
+    assert list(reply.as_it_came(None)) == [*held, reply.result]
 
 
 def test_a_whole_message_as_a_chunk():

@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from conftest import ask, chunks_of, take
 from langchain_retrying import RetryingChatModel, RetryPolicy
 from langchain_retrying._call import clock
-from langchain_retrying._call.held import Opening
+from langchain_retrying._call.replies import StreamedReply
 from langchain_retrying.testing import ScriptedChatModel
 
 LIVE = RetryPolicy(hold_reasoning=False, wait=None)
@@ -59,9 +59,9 @@ async def test_so_it_does_async():
 
 
 def test_by_default_it_is_held():
-    gate = Opening(2**20)
-    assert not gate.add(ChatGenerationChunk(message=thought("a")))
-    assert not gate.live
+    reply = StreamedReply(RetryPolicy(), text_counts=True)
+    assert not reply.add(ChatGenerationChunk(message=thought("a")))
+    assert not reply.live
 
 
 def test_a_stream_that_is_not_empty_adds_up_to_the_bare_one(streaming_way):
@@ -137,12 +137,11 @@ def test_each_attempts_reasoning_is_a_block_of_its_own(streaming_way):
 def test_a_chunk_that_is_the_last_of_its_attempt_does_not_say_so_live():
     if "chunk_position" not in AIMessageChunk.model_fields:
         pytest.skip("this langchain-core has no chunk_position")
-    gate = Opening(2**20)
-    gate.holds_reasoning = False
+    reply = StreamedReply(LIVE, text_counts=True)
     last = thought("a", chunk_position="last")
-    assert gate.add(ChatGenerationChunk(message=last))
-    (live,) = gate.take_live()
-    (held,) = gate.release(None)
+    assert reply.add(ChatGenerationChunk(message=last))
+    (live,) = reply.take_live()
+    (held,) = reply.as_it_came(None)
     assert (live.message.chunk_position, held.message.chunk_position) == (None, "last")
     assert (live.message.content, held.message.content) == (last.content, [])
 

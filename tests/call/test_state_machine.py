@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from tenacity import retry_if_exception_type, stop_after_delay, stop_any, wait_fixed
 
+from driven import Driven
 from langchain_retrying import (
     EmptyCompletionError,
     FallbackModel,
@@ -20,9 +21,8 @@ from langchain_retrying import (
     WithParams,
     repeat,
     stop_after_rejected_tokens,
-    stop_when_blank_repeats,
 )
-from langchain_retrying._call.calls import StreamedCall, WholeCall
+from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel
 
 PROMPT = [HumanMessage("Hi")]
@@ -54,7 +54,6 @@ stops = st.lists(
         st.builds(stop_after_delay, st.integers(1, 60)),
         st.builds(stop_after_rejected_tokens, st.integers(1, 60)),
         st.builds(RetryBudget, reserve=st.integers(1, 3)),
-        st.just(stop_when_blank_repeats),
     ),
     max_size=3,
 )
@@ -109,8 +108,8 @@ class OneCall(RuleBasedStateMachine):
     @precondition(lambda self: self.outcomes)
     @rule()
     def next_call(self):
-        make = StreamedCall if self.streamed else WholeCall
-        self.call = make(self.policy, PROMPT, self.kwargs, MODEL)
+        reply_type = StreamedReply if self.streamed else WholeReply
+        self.call = Driven(self.policy, PROMPT, self.kwargs, MODEL, reply_type)
         self.outcomes = []
         self.requests = 1
         self.tokens = 0
@@ -148,32 +147,32 @@ class OneCall(RuleBasedStateMachine):
     @running
     @rule(error=st.sampled_from([TimeoutError, ValueError, RefusedError]))
     def exception(self, error):
-        if self.call.catches(error()):
-            self.take(lambda: self.call.ended() if self.streamed else self.call.ended(None))
+        if self.call.raises(error()):
+            self.take(self.call.outcome)
         else:
             self.outcomes.append("error")
 
     def end(self, message):
         if not self.streamed:
             result = ChatResult(generations=[ChatGeneration(message=message)])
-            self.take(lambda: self.call.ended(result))
+            self.take(lambda: self.call.answer(result))
             return
         fields = message.model_dump(
             include={"content", "id", "usage_metadata", "response_metadata"}
         )
-        self.call.gate.add(ChatGenerationChunk(message=AIMessageChunk(**fields)))
-        self.take(self.call.ended)
+        chunk = ChatGenerationChunk(message=AIMessageChunk(**fields))
+        self.take(lambda: self.call.answer([chunk]))
 
-    def take(self, ended):
+    def take(self, outcome):
         try:
-            out = ended()
+            out = outcome()
         except EmptyCompletionError:
             self.outcomes.append("raised" if self.policy.on_exhausted == "raise" else "a fault")
             return
         if out is None:
             assert not self.call.is_over
-            self.clock.advance(self.call.seconds)
-            self.call.begin_attempt()
+            self.clock.advance(self.call.step.seconds)
+            self.call.again()
             self.requests += 1
             self.retries += 1
             return

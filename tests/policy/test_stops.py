@@ -27,15 +27,12 @@ from tenacity import (
 from conftest import WAYS, SetsWhenRetrying, ask
 from langchain_retrying import (
     EmptyCompletionError,
-    Nudge,
     RaiseOutputBudget,
     ReplyKind,
     RetryBudget,
     RetryingChatModel,
     RetryPolicy,
-    repeat,
     stop_after_rejected_tokens,
-    stop_when_blank_repeats,
 )
 from langchain_retrying.testing import ScriptedChatModel
 
@@ -161,51 +158,9 @@ def test_wrong_numbers_of_tokens_are_refused(tokens, error, text):
         stop_after_rejected_tokens(tokens)
 
 
-# Repetition
-
-
-@pytest.mark.parametrize(
-    ("replies", "attempts"),
-    [
-        (["", ""], 2),
-        ([blank(5), blank(7)], 2),
-        (["", blank(), blank()], 3),
-        ([blank(reason="a"), blank(reason="b"), blank(reason="b")], 3),
-    ],
-)
-def test_a_blank_that_repeats_ends_the_call(way, replies, attempts):
-    error = raised(way, replies, stop=stop_when_blank_repeats)
-    assert (error.attempts, error.is_repeated_blank) == (attempts, True)
-
-
-def test_an_exception_is_no_repeated_blank(way):
-    policy = RetryPolicy(
-        wait=None,
-        stop=stop_when_blank_repeats,
-        retry=retry_if_exception_type(TimeoutError),
-    )
-    model = ScriptedChatModel([TimeoutError(), TimeoutError(), "Hello."])
-    assert ask(way, RetryingChatModel(model, policy)).content == "Hello."
-
-
-def test_not_while_a_remedy_is_untried(way):
-    ladder = {ReplyKind.BLANK: [repeat, Nudge("One."), Nudge("Two.")]}
-    error = raised(way, [""] * 4, stop=stop_when_blank_repeats, remedies=ladder)
-    assert (error.attempts, error.untried_remedies) == (4, 0)
-
-
-def test_nor_where_there_was_output(way):
-    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    thought = AIMessage("<think>Hm</think>")
-    for reply in (AIMessage("", usage_metadata=usage), thought):
-        error = raised(way, [reply] * 4, max_retries=3, stop=stop_when_blank_repeats)
-        assert (error.attempts, error.is_repeated_blank) == (4, False)
-
-
 def test_bounds_combine_and_are_shown(way):
-    stop = stop_when_blank_repeats | stop_after_rejected_tokens(150)
+    stop = stop_after_delay(99) | stop_after_rejected_tokens(150)
     assert raised(way, [blank(100, "a"), blank(100, "b")], stop=stop).attempts == 2
-    assert repr(stop_when_blank_repeats) == "stop_when_blank_repeats"
     assert RetryPolicy(stop=stop) == pickle.loads(pickle.dumps(RetryPolicy(stop=stop)))
 
 
@@ -452,7 +407,6 @@ def set_event() -> threading.Event:
         ({"stop": spent()}, "retry_budget", "look at the provider"),
         ({"stop": stop_after_delay(99) | spent()}, "retry_budget", "look at the provider"),
         ({"stop": stop_when_event_set(set_event())}, "event", "the call was told to stop"),
-        ({"stop": stop_when_blank_repeats}, "repeated_blank", "repeating changes nothing"),
         ({"stop": lambda state: True}, "stop", "see the policy's stop strategy"),
         ({"stop": stop_all(stop_after_delay(0), spent())}, "stop", "see the policy's stop"),
     ],

@@ -15,7 +15,7 @@ import langchain_retrying
 PUBLIC = """
 DEFAULT_NUDGE EmptyCompletionError FallbackModel Nudge RaiseOutputBudget RejectedAttempt Remedy
 ReplyKind Request RetryBudget RetryPolicy RetryingChatModel WithParams init_retrying_chat_model
-is_empty_ai_message judge repeat stop_after_rejected_tokens stop_when_blank_repeats
+is_empty_ai_message judge repeat stop_after_rejected_tokens
 """
 
 

@@ -28,7 +28,6 @@ from langchain_retrying import (
     judge,
     repeat,
     stop_after_rejected_tokens,
-    stop_when_blank_repeats,
 )
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel
 
@@ -68,10 +67,7 @@ remedy: Remedy = own_remedy
 policy = RetryPolicy(
     max_retries=3,
     wait=wait_fixed(1),
-    stop=stop_after_delay(9)
-    | stop_after_rejected_tokens(9)
-    | stop_when_blank_repeats
-    | RetryBudget(),
+    stop=stop_after_delay(9) | stop_after_rejected_tokens(9) | RetryBudget(),
     retry=retry_if_exception_type(TimeoutError),
     remedies={
         ReplyKind.BLANK: [repeat, Nudge("Go on."), (Nudge(), WithParams(temperature=1.0))],

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import chat_models
+
+_EMPTY_STREAM = {
+    "stream": "No generation chunks were returned",
+    "astream": "No generation chunks were returned",
+    "_generate_with_cache": "No generations found in stream.",
+    "_agenerate_with_cache": "No generations found in stream.",
+}
 
 
 def run_manager_of_stream(model: Any) -> Any:
@@ -19,13 +27,10 @@ def run_manager_of_stream(model: Any) -> Any:
     could not be reported. It is a local variable there, and that frame is below ours on the stack:
     looked up only when a retry happens, it costs nothing otherwise.
     """
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__") == chat_models.__name__:
-            variables = frame.f_locals
-            if "run_manager" in variables and variables.get("self") is model:
-                return variables["run_manager"]
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    for frame in _frames_of_langchain():
+        variables = frame.f_locals
+        if "run_manager" in variables and variables.get("self") is model:
+            return variables["run_manager"]
     return None
 
 
@@ -34,21 +39,19 @@ def error_of_empty_stream() -> Exception | None:
 
     None where it is not LangChain that reads.
     """
-    frame = sys._getframe(1)
-    while frame is not None:
-        text = _EMPTY_STREAM.get(frame.f_code.co_name)
-        if text is not None and frame.f_globals.get("__name__") == chat_models.__name__:
-            return ValueError(text)
-        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    for frame in _frames_of_langchain():
+        if frame.f_code.co_name in _EMPTY_STREAM:
+            return ValueError(_EMPTY_STREAM[frame.f_code.co_name])
     return None
 
 
-_EMPTY_STREAM = {
-    "stream": "No generation chunks were returned",
-    "astream": "No generation chunks were returned",
-    "_generate_with_cache": "No generations found in stream.",
-    "_agenerate_with_cache": "No generations found in stream.",
-}
+def _frames_of_langchain() -> Iterator[FrameType]:
+    """The frames of LangChain's chat models on the stack, from the innermost out."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == chat_models.__name__:
+            yield frame
+        frame = frame.f_back
 
 
 class Token:
@@ -75,49 +78,41 @@ class Token:
         return args[0] if args else kwargs.get("token")
 
 
-class TokenGate(Protocol):
-    """Decides when tokens may be seen."""
-
-    def let_through(self, token: Token, said: Any) -> Iterable[Token]:
-        """Take a token that says `said` (a chunk, else text); return those to be sent now."""
-
-
-class _GatedRunManager(CallbackManagerForLLMRun):
+class _HoldingRunManager(CallbackManagerForLLMRun):
     """Stands in for a run manager during one attempt; all but tokens goes straight through."""
 
-    def __init__(self, run_manager: CallbackManagerForLLMRun, gate: TokenGate) -> None:
+    def __init__(self, run_manager: CallbackManagerForLLMRun, reply: Any) -> None:
         self.__dict__.update(run_manager.__dict__)
         self._report = run_manager.on_llm_new_token
-        self._gate = gate
+        self._reply = reply
 
     def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
-        held = Token(self._report, *args, **kwargs)
-        for free in self._gate.let_through(held, held.said):
-            free.send()
+        for token in self._reply.hold_token(Token(self._report, *args, **kwargs)):
+            token.send()
 
 
-class _AsyncGatedRunManager(AsyncCallbackManagerForLLMRun):
+class _AsyncHoldingRunManager(AsyncCallbackManagerForLLMRun):
     """The same for an async call."""
 
-    def __init__(self, run_manager: AsyncCallbackManagerForLLMRun, gate: TokenGate) -> None:
+    def __init__(self, run_manager: AsyncCallbackManagerForLLMRun, reply: Any) -> None:
         self.__dict__.update(run_manager.__dict__)
         self._run_manager = run_manager
-        self._gate = gate
+        self._reply = reply
 
     async def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
-        held = Token(self._run_manager.on_llm_new_token, *args, **kwargs)
-        for free in self._gate.let_through(held, held.said):
-            await free.send()
+        report = self._run_manager.on_llm_new_token
+        for token in self._reply.hold_token(Token(report, *args, **kwargs)):
+            await token.send()
 
     def get_sync(self) -> CallbackManagerForLLMRun:
-        return _GatedRunManager(self._run_manager.get_sync(), self._gate)
+        return _HoldingRunManager(self._run_manager.get_sync(), self._reply)
 
 
-def gated(run_manager: Any, gate: TokenGate) -> Any:
-    """A run manager for one attempt whose tokens pass the gate first."""
+def holding_tokens(run_manager: Any, reply: Any) -> Any:
+    """A run manager for one attempt, whose tokens are held by what holds the reply."""
     if isinstance(run_manager, AsyncCallbackManagerForLLMRun):
-        return _AsyncGatedRunManager(run_manager, gate)
-    return _GatedRunManager(run_manager, gate)
+        return _AsyncHoldingRunManager(run_manager, reply)
+    return _HoldingRunManager(run_manager, reply)
 
 
 @lru_cache(maxsize=256)

@@ -109,6 +109,9 @@ class Verdict:
 NOTHING = Verdict(ReplyKind.BLANK)
 """The verdict on a reply that did not come at all."""
 
+ANSWER = Verdict(ReplyKind.ANSWER)
+"""The verdict on an answer that needs no evidence."""
+
 _TEXT, _BLANK_TEXT, _REASONING = "text", "blank text", "reasoning"
 _SERVER_TOOLS, _TOOL_CALLS = "server tools", "tool calls"
 _NOT_USABLE = frozenset({_BLANK_TEXT, _REASONING, _SERVER_TOOLS})

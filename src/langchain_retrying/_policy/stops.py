@@ -1,4 +1,4 @@
-"""tenacity stop strategies about tokens, repetition and load; they combine with `|` and `&`."""
+"""tenacity stop strategies about tokens and load; they combine with `|` and `&`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ Found = TypeVar("Found")
 
 
 class CallState(RetryCallState):
-    """tenacity's view of a call, and what the stop strategies have made of it.
-
-    A context manager for the time between two attempts: what is raised there ends the call.
-    """
+    """tenacity's view of a call, and what the stop strategies have made of it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,13 +32,6 @@ class CallState(RetryCallState):
         """What ended the call; None: nothing so far."""
         self.tokens_from: list[RetryBudget] = []
         """The budgets that have given a token for the attempt that is to come."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.give_back()
 
     def give_back(self) -> None:
         """Put back what was given for an attempt that is not made."""
@@ -75,25 +65,6 @@ class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names 
         error = _rejection(retry_state)
         # After another exception no more has been rejected than when this was last asked.
         return error is not None and error.input_tokens + error.output_tokens >= self.max_tokens
-
-
-class _StopWhenBlankRepeats(stop_base):
-    """Stop when an attempt came to nothing just as the one before it.
-
-    That is with the same kind, the same finish reason and no output. Every remedy of the ladder
-    has its turn first: while one is untried it does not stop.
-    """
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        error = _rejection(retry_state)
-        return error is not None and error.is_repeated_blank and not error.untried_remedies
-
-    def __repr__(self) -> str:
-        return "stop_when_blank_repeats"
-
-
-stop_when_blank_repeats = _StopWhenBlankRepeats()
-"""As the class says; there is nothing to set, so there is one."""
 
 
 class RetryBudget(stop_base):
@@ -171,7 +142,6 @@ _BOUNDS: tuple[tuple[type[stop_base] | tuple[type[stop_base], ...], Bound], ...]
     (stop_when_event_set, Bound.EVENT),
     (stop_after_rejected_tokens, Bound.TOKENS),
     (RetryBudget, Bound.BUDGET),
-    (_StopWhenBlankRepeats, Bound.REPETITION),
 )
 
 
