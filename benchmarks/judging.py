@@ -13,10 +13,10 @@ from time import monotonic, process_time
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-
-from langchain_retrying import judge
 from langchain_retrying._call.calls import WholeCall
 from langchain_retrying._call.held import Opening
+
+from langchain_retrying import judge
 from langchain_retrying._policy.policy import RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
 from shared.report import Row, noise_of_machine, progress, report, seconds_of_command_line

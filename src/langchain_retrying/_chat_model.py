@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from langchain_retrying._call import clock
-from langchain_retrying._call.call import Call, Over, Retry
+from langchain_retrying._call.call import ANSWERED, Call, Over, Retry
 from langchain_retrying._call.chunks import chunk_of, message_in
 from langchain_retrying._call.events import EventReply
 from langchain_retrying._call.replies import StreamedReply, WholeReply
@@ -164,8 +164,8 @@ class RetryingChatModel(Facade):
                         item.send()
                     else:
                         yield item
-                if step is Over.ANSWERED:
-                    amend = call.amendment()
+                if step is ANSWERED:
+                    amend = call.amendment() if call.retry_state else None
                     try:
                         chunks = call.reply.source
                         yield from chunks if amend is None else map(amend, chunks)
@@ -195,8 +195,8 @@ class RetryingChatModel(Facade):
                         await _awaited(item.send())
                     else:
                         yield item
-                if step is Over.ANSWERED:
-                    amend = call.amendment()
+                if step is ANSWERED:
+                    amend = call.amendment() if call.retry_state else None
                     try:
                         async for chunk in call.reply.source:
                             yield chunk if amend is None else amend(chunk)

@@ -60,6 +60,9 @@ class Over(Enum):
     """The reply is empty, and not retried any more."""
 
 
+ANSWERED, ACCEPTED, EXHAUSTED = Over  # names are found faster than attributes of an Enum
+
+
 class Call:
     """The state of one call. Never shared by calls."""
 
@@ -85,30 +88,23 @@ class Call:
         self.messages, self.kwargs, self.model = messages, kwargs, model  # of the attempt under way
         self.expected_tools = forced_tools(kwargs) if policy.require_tool_call else ()
         """Names of the tools of which one has to be called for the reply to be an answer."""
+        self.reply = reply_type(policy, text_counts=not self.expected_tools)
         self.rejected: tuple[RejectedAttempt, ...] = ()
-        self.error: EmptyCompletionError | None = None
-        """The account of the attempts rejected so far."""
         self.retry_state: CallState | None = None
         """tenacity's view of the call, for `on_retry`; None: no attempt has come to nothing."""
-        self._given = messages, kwargs, model
-        self._sent: Request | None = None  # by the attempt under way; None: what the caller gave
-        # What the ladders start from: what the caller gave, and what is kept of later requests.
-        self._base: Request | None = None
-        self._step = -1  # of the ladder, that the last attempt has taken; -1: none
-        self._last_message: AIMessage | None = None  # that was rejected; None: none came
-        self._raised: Exception | None = None  # instead of the reply that was rejected last
+        self._raised: Exception | None = None  # in place of the reply that was rejected last
         self._reply_type = reply_type
         self._began = self._attempt_began = clock.monotonic()
-        self.reply = self._last_reply = reply_type(policy, text_counts=not self.expected_tools)
 
     def begin(self, retry: Retry) -> None:
         """Begin another attempt: what it sends, its clock, and what holds it back."""
-        assert self.retry_state is not None  # another attempt follows a decision
-        self.retry_state.prepare_for_next_attempt()
-        self.retry_state.tokens_from.clear()  # they are spent now
+        state = self._state()
+        state.prepare_for_next_attempt()
+        state.tokens_from.clear()  # they are spent now
+        self._sent = retry.request
+        self.messages, self.kwargs = retry.request.messages, retry.request.kwargs
+        self.model = retry.request.model
         self._attempt_began = clock.monotonic()
-        request = self._sent = retry.request
-        self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
         text_counts = not self.expected_tools
         self.reply = self._reply_type(self.policy, text_counts=text_counts, before=self.reply)
 
@@ -121,15 +117,16 @@ class Call:
         """
         if result is not None:
             if self.asks_another:
-                result = in_place_of(self._given[2], self.model, result)
+                result = in_place_of(self._given.model, self.model, result)
             self.reply.result = result
-        verdict = self.reply.verdict()
-        if not verdict.is_answer:
-            return self._reject(verdict, self.reply.message())
+        if not self.reply.is_shown:
+            verdict = self.reply.verdict()
+            if not verdict.is_answer:
+                return self._reject(verdict, self.reply.message())
         self._raised = None  # its traceback holds this call's frames
         for budget in self.policy.budgets:
             budget.answered()
-        return Over.ANSWERED
+        return ANSWERED
 
     def failed(self, error: Exception) -> Retry | Over | None:
         """Take an exception of the inner model; None: it is to be raised as it came.
@@ -142,20 +139,18 @@ class Call:
         verdict = verdict_on(error, self.model, without_chunks=not self.reply.has_come)
         if verdict is not None:
             return self._reject(verdict, None, raised=error)
-        now = clock.monotonic()
-        if self._sent and self._sent.is_nudged and is_refusal(error):
+        state = self._state()
+        if self._sent.is_nudged and is_refusal(error):
             # Some reject a user's turn after a tool's. Once more without, within the same bounds;
             # where they are reached, the call ends as it would have without the nudge.
-            assert self._base is not None  # a reply was rejected
             self._base = replace(self._base, nudge_refused=True)
-            step = self._next(self._state_after(error, now), self._request_of_the_ladder)
-            return self._told(step, now, "Nudge refused")
+            return self._told(self._next(error, self._request_of_the_ladder), "Nudge refused")
         if self.policy.retry is not None:
-            state = self._state_after(error, now)
+            state.set_exception((type(error), error, error.__traceback__))
             if returned("retry", self.policy.retry(state)):
-                again = self._next(state, lambda: self._sent or Request(*self._given))
+                again = self._next(error, lambda: self._sent)
                 if isinstance(again, Retry):
-                    return self._told(again, now, type(error).__name__)
+                    return self._told(again, type(error).__name__)
         self.explain(error)
         return None
 
@@ -187,17 +182,19 @@ class Call:
 
         """
         event, deadline = self.policy.stop_event, self.policy.deadline
-        now = clock.monotonic()
         # The wait was in time, but a rate limiter may have taken longer.
-        is_late = deadline is not None and now - self._began >= deadline
+        is_late = deadline is not None and clock.monotonic() - self._began >= deadline
         if not (is_late or (event is not None and event.is_set())):
             return None
-        assert self.retry_state is not None  # another attempt follows a decision
         self.give_back()
-        if not self.rejected:
-            assert self.retry_state.outcome is not None
-            self.retry_state.outcome.result()
-        return self._exhausted(Bound.DEADLINE if is_late else Bound.EVENT, now)
+        outcome = self._state().outcome
+        if not self.rejected and outcome is not None:
+            outcome.result()
+        return self._exhausted(Bound.DEADLINE if is_late else Bound.EVENT)
+
+    def give_back(self) -> None:
+        """Put back what a retry budget gave for an attempt that is not made."""
+        self._state().give_back()
 
     def out(self, over: Over) -> Any:
         """What goes out of a call, one by one: tokens, then a result; or tokens and chunks.
@@ -208,9 +205,9 @@ class Call:
 
         """
         account = self._account() if self.attempt_number > 1 else None
-        if over is Over.ANSWERED:
+        if over is ANSWERED:
             return self.reply.as_it_came(account)
-        if over is Over.ACCEPTED:
+        if over is ACCEPTED:
             if self._last_message is None:
                 return self.reply.made_of(AIMessage(content=""))
         elif self.policy.on_exhausted != "return":
@@ -218,28 +215,44 @@ class Call:
             return self.reply.made_of(stand_in)
         elif self._raised is not None:
             self._raise(self._raised)
-        elif self._last_message is None and self.attempt_number > 1:
+        elif self._last_message is None and account is not None:
             self._raise(self.reply.error_of_nothing())
         return self._last_reply.as_it_came(account)
 
     def amendment(self) -> Any:
         """A function for the chunks that flow after those; None: they go straight through."""
-        return self.reply.amendment(self._account() if self.attempt_number > 1 else None)
-
-    def give_back(self) -> None:
-        """Put back what a retry budget gave for an attempt that is not made."""
-        if self.retry_state is not None:
-            self.retry_state.give_back()
+        return self.reply.amendment(self._account()) if self.attempt_number > 1 else None
 
     @property
     def asks_another(self) -> bool:
         """Whether another model than the inner one is asked."""
-        return self.model is not self._given[2]
+        return self.retry_state is not None and self.model is not self._given.model
 
     @property
     def attempt_number(self) -> int:
         """Of the attempt under way or just over, from 1."""
         return self.retry_state.attempt_number if self.retry_state is not None else 1
+
+    def _state(self) -> CallState:
+        """The view of tenacity; with it comes what a call has that is not answered at once."""
+        if self.retry_state is None:
+            self.error: EmptyCompletionError | None = None  # the account of the rejected attempts
+            self._given = self._sent = Request(self.messages, self.kwargs, self.model)
+            # What the ladders start from: what was given, and what is kept of later requests.
+            self._base: Request = self._given
+            self._step = -1  # of the ladder, that the last attempt has taken; -1: none
+            self._last_reply = self.reply  # that was rejected
+            self._last_message: AIMessage | None = None  # in it; None: none came
+            retrying = Retrying(
+                wait=self.policy.waits,
+                stop=partial(stops, self.policy.stop),
+                retry=retry_always,  # it is asked only about what is retried
+                # Called when it stops; otherwise it would raise, into a traceback of its own.
+                retry_error_callback=lambda state: None,
+            )
+            self.retry_state = CallState(retrying, fn=None, args=(), kwargs={})
+            self.retry_state.start_time = self._began
+        return self.retry_state
 
     def _reject(
         self, verdict: Verdict, message: AIMessage | None, raised: Exception | None = None
@@ -252,28 +265,28 @@ class Call:
             raised: The exception that came in its place.
 
         """
+        self._state()
         self._last_reply, self._last_message = self.reply, message
         message = AIMessage(content="") if message is None else message
         if self._is_proper_end(verdict, message):
-            self._raised = None
-            return Over.ACCEPTED
+            return ACCEPTED
         self._raised = raised
-        now = clock.monotonic()
-        self.rejected += (RejectedAttempt.of(verdict, message, now - self._attempt_began),)
-        self.error = self._account_as_error(now)
-        base = self._base or Request(*self._given)
-        sent = self._sent or base
-        self._base = replace(sent.kept(base) if sent.kept is not None else base, last=sent)
+        elapsed = clock.monotonic() - self._attempt_began
+        self.rejected += (RejectedAttempt.of(verdict, message, elapsed),)
+        error = self.error = self._account_as_error()
+        if self._sent.kept is not None:
+            self._base = self._sent.kept(self._base)
+        self._base = replace(self._base, last=self._sent)
         step: Retry | Bound = Bound.KIND
         ladder = self.policy.ladders.get(verdict.kind)
         if ladder is not None:
-            self._step = next_step(ladder, self._step, self.error)
-            step = self._next(self._state_after(self.error, now), self._request_of_the_ladder)
+            self._step = next_step(ladder, self._step, error)
+            step = self._next(error, self._request_of_the_ladder)
         reason = printable(self.rejected[-1].finish_reason or "none")
-        return self._told(step, now, f"{verdict.kind.value} reply, finish reason {reason}")
+        return self._told(step, f"{verdict.kind.value} reply, finish reason {reason}")
 
     def _is_proper_end(self, verdict: Verdict, message: AIMessage) -> bool:
-        policy, messages = self.policy, self._given[0]
+        policy, messages = self.policy, self._given.messages
         if verdict.kind is ReplyKind.BLANK and follows_terminal_tool(
             messages, policy.terminal_tools
         ):
@@ -284,32 +297,17 @@ class Call:
 
     def _request_of_the_ladder(self) -> Request | None:
         assert self.error is not None  # a reply was rejected
-        assert self._base is not None  # as above
         ladder = self.policy.ladders[self.error.kind]
         return next_request(ladder[min(self._step, len(ladder) - 1)], self._base, self.error)
 
-    def _state_after(self, error: Exception, now: float) -> CallState:
-        """Tenacity's view of the call after an attempt that came to nothing."""
-        state = self.retry_state
-        if state is None:
-            retrying = Retrying(
-                wait=self.policy.waits,
-                stop=partial(stops, self.policy.stop),
-                retry=retry_always,  # it is asked only about what is retried
-                # Called when it stops; otherwise it would raise, into a traceback of its own.
-                retry_error_callback=lambda state: None,
-            )
-            state = self.retry_state = CallState(retrying, fn=None, args=(), kwargs={})
-            state.start_time = self._began
-        state.set_exception((type(error), error, error.__traceback__))
-        state.outcome_timestamp = now
-        return state
-
-    def _next(self, state: CallState, find_request: Callable[[], Request | None]) -> Retry | Bound:
+    def _next(self, error: Exception, find_request: Callable[[], Request | None]) -> Retry | Bound:
         """The next attempt, or what ends the call.
 
         The stop strategies are asked last, since a budget gives a token then.
         """
+        state = self._state()
+        state.set_exception((type(error), error, error.__traceback__))
+        state.outcome_timestamp = clock.monotonic()
         if state.attempt_number > self.policy.max_retries:
             return Bound.RETRIES
         request = find_request()
@@ -323,18 +321,18 @@ class Call:
         state.give_back()  # of `budget | another`, which has stopped
         return state.bound or Bound.STOP
 
-    def _told(self, step: Retry | Bound, now: float, what: str) -> Retry | Over:
+    def _told(self, step: Retry | Bound, what: str) -> Retry | Over:
         """A retry, or that the call is over, when it has been logged."""
         if isinstance(step, Bound):
-            return self._exhausted(step, now)
+            return self._exhausted(step)
         where = self.attempt_number, describe(self.model)
         logger.warning("%s in attempt %d of %s: trying again in %.2f s", what, *where, step.seconds)
         return step
 
-    def _exhausted(self, bound: Bound, now: float) -> Over:
-        self.error = self._account_as_error(now, bound)
+    def _exhausted(self, bound: Bound) -> Over:
+        self.error = self._account_as_error(bound)
         logger.warning("%s", str(self.error))  # a record may live long
-        return Over.EXHAUSTED
+        return EXHAUSTED
 
     def _stand_in(self) -> AIMessage:
         """What replaces the reply of a call that is exhausted."""
@@ -375,10 +373,10 @@ class Call:
             **({"model": describe(self.model)} if self.asks_another else {}),
         }
 
-    def _account_as_error(self, now: float, bound: Bound | None = None) -> EmptyCompletionError:
+    def _account_as_error(self, bound: Bound | None = None) -> EmptyCompletionError:
         return EmptyCompletionError(
             self.rejected,
-            elapsed_seconds=now - self._began,
+            elapsed_seconds=clock.monotonic() - self._began,
             last_message=self._last_message or AIMessage(content=""),
             model=describe(self.model),
             expected_tools=self.expected_tools,

@@ -18,6 +18,9 @@ _WHITE_SPACE = 16
 """How many times white space alone counts: endless runs of it are a fault of JSON modes, and as
 long as reasoning may be no reply is that begins with it."""
 
+_TOLD: dict[str, Any] = {"usage_metadata": None, "response_metadata": {}, "chunk_position": None}
+"""What a chunk tells of a whole reply, and what it is where it tells nothing."""
+
 Message = TypeVar("Message", bound=BaseMessage)
 
 
@@ -80,21 +83,14 @@ def message_of(chunks: Sequence[ChatGenerationChunk]) -> AIMessage:
 def live_part(chunk: ChatGenerationChunk) -> tuple[ChatGenerationChunk, ChatGenerationChunk | None]:
     """The reasoning of a chunk, and what else it tells, which is so only of an answer."""
     message = chunk.message
-    told: dict[str, Any] = {
-        name: empty
-        for name, empty in (
-            ("usage_metadata", None),
-            ("response_metadata", {}),
-            ("chunk_position", None),
-        )
-        if getattr(message, name, None)
-    }
+    told = [name for name in _TOLD if getattr(message, name, None)]
     if not (told or chunk.generation_info):
         return chunk, None
+    live = message.model_copy(update={name: _TOLD[name] for name in told})
     nothing: dict[str, Any] = {"content": type(message.content)(), "additional_kwargs": {}}
     rest = message.model_copy(update=nothing)
     return (
-        ChatGenerationChunk(message=message.model_copy(update=told)),
+        ChatGenerationChunk(message=live),
         ChatGenerationChunk(message=rest, generation_info=chunk.generation_info),
     )
 

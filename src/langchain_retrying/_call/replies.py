@@ -36,11 +36,14 @@ _RUN = 64
 than 1 MB instead of 190."""
 
 
+_NO_RESULT = ChatResult(generations=[])
+
+
 class WholeReply:
     """A reply that comes as a whole, and the tokens that were reported before it came."""
 
     def __init__(self, policy: RetryPolicy, *, text_counts: bool, before: Any = None) -> None:
-        self.result = ChatResult(generations=[])
+        self.result = _NO_RESULT
         self.is_shown = False
         """Whether tokens have been let through, so that the reply can't be taken back."""
         self.has_come = False
@@ -70,27 +73,24 @@ class WholeReply:
 
         The first usable candidate is put first, since `invoke` reads that.
         """
-        generations = self.result.generations
-        verdicts = []
-        for position, generation in enumerate([] if self.is_shown else generations):
-            message = generation.message
-            if self._text_counts and is_plain_text(message.content):
-                verdict = ANSWER
-            else:
-                judge = ReplyJudge(text_counts=self._text_counts)
-                judge.add(message, generation.generation_info)
-                if self.result.llm_output:
-                    judge.note(self.result.llm_output)
-                verdict = judge.verdict()
-            if verdict.is_answer:
-                if position:
-                    others = [*generations[:position], *generations[position + 1 :]]
-                    self.result = self.result.model_copy(
-                        update={"generations": [generation, *others]}
-                    )
-                return verdict
-            verdicts.append(verdict)
-        return ANSWER if self.is_shown else verdicts[0] if verdicts else NOTHING
+        if self.is_shown:
+            return ANSWER
+        generations = [*self.result.generations]
+        verdicts = list(map(self._verdict_on, generations))
+        first = next((i for i, verdict in enumerate(verdicts) if verdict.is_answer), 0)
+        if first:
+            generations.insert(0, generations.pop(first))
+            self.result = self.result.model_copy(update={"generations": generations})
+        return verdicts[first] if verdicts else NOTHING
+
+    def _verdict_on(self, candidate: ChatGeneration) -> Verdict:
+        if self._text_counts and is_plain_text(candidate.message.content):
+            return ANSWER
+        judge = ReplyJudge(text_counts=self._text_counts)
+        judge.add(candidate.message, candidate.generation_info)
+        if self.result.llm_output:
+            judge.note(self.result.llm_output)
+        return judge.verdict()
 
     def message(self) -> AIMessage | None:
         """The reply that `invoke` would give; None: none came."""
@@ -228,7 +228,7 @@ class StreamedReply:
         """Take what is in `live`; the time until `resume` is the consumer's."""
         self._paused = clock.monotonic()
         live, self.live = self.live, []
-        return self._in_order(live)
+        return self._in_order(live) if self._blocks_before else live
 
     def resume(self) -> None:
         """Read on after `take_live`."""
@@ -260,7 +260,7 @@ class StreamedReply:
                     message = with_account(item.message, account)
                     held[position] = item.model_copy(update={"message": message})
                     break
-        return self._in_order(held)
+        return self._in_order(held) if self._blocks_before else held
 
     def made_of(self, message: AIMessage) -> Iterable[Any]:
         """A whole message as a stream has it."""
@@ -294,8 +294,6 @@ class StreamedReply:
     def _in_order(self, items: Sequence[Any]) -> Iterable[Any]:
         """Items, with their content blocks behind those that earlier attempts have shown."""
         before = self._blocks_before
-        if not before:
-            return items
         return [
             item if isinstance(item, Token) else with_blocks_after(item, before) for item in items
         ]
