@@ -66,6 +66,9 @@ ANSWERED, ACCEPTED, EXHAUSTED = Over  # names are found faster than attributes o
 class Call:
     """The state of one call. Never shared by calls."""
 
+    _base: Request
+    """What the ladders start from: what was given, and what is kept of later requests."""
+
     def __init__(
         self,
         policy: RetryPolicy,
@@ -238,8 +241,7 @@ class Call:
         if self.retry_state is None:
             self.error: EmptyCompletionError | None = None  # the account of the rejected attempts
             self._given = self._sent = Request(self.messages, self.kwargs, self.model)
-            # What the ladders start from: what was given, and what is kept of later requests.
-            self._base: Request = self._given
+            self._base = self._given
             self._step = -1  # of the ladder, that the last attempt has taken; -1: none
             self._last_reply = self.reply  # that was rejected
             self._last_message: AIMessage | None = None  # in it; None: none came
