@@ -7,7 +7,7 @@ Each makes an attempt, and lets it out or waits and tries again. What is to be d
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +16,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 
 from langchain_retrying._call import clock
+from langchain_retrying._call.another_model import method_of
 from langchain_retrying._call.call import ANSWERED, Call, Over, Retry
-from langchain_retrying._call.chunks import chunk_of, message_in
 from langchain_retrying._call.events import EventReply
 from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying._call.run_managers import (
@@ -290,7 +290,7 @@ def _send(hook: str, call: Call, stop: Any, run_manager: Any) -> Any:
     method = (method_of if call.asks_another else getattr)(call.model, hook)
     kwargs = {"stop": stop, **call.kwargs}
     # As LangChain does: what `_stream` is given it gets; `_generate` is asked for the parameter.
-    if run_manager is not None and ("stream" in hook or _takes_run_manager(method)):
+    if run_manager is not None and ("stream" in hook or takes_run_manager(method)):
         holds = bool(run_manager.handlers)
         kwargs["run_manager"] = holding_tokens(run_manager, call.reply) if holds else run_manager
     return method([*call.messages], **kwargs)
@@ -396,66 +396,3 @@ async def _aclose(reply: StreamedReply) -> None:
 async def _awaited(result: Any) -> None:
     if inspect.isawaitable(result):
         await result
-
-
-def _takes_run_manager(method: Any) -> bool:
-    return takes_run_manager(getattr(method, "__func__", method))
-
-
-def method_of(model: Any, hook: str) -> Callable[..., Any]:
-    """A generation hook of a model, or what comes nearest where it has none.
-
-    Whether it streams is decided as LangChain does in `stream`.
-    """
-    if hook == "_stream":
-        return lambda *args, **kwargs: _stream(model, *args, **kwargs)
-    if hook == "_astream":
-        return lambda *args, **kwargs: _astream(model, *args, **kwargs)
-    method = getattr(model, hook, None)
-    if method is None:
-        return _events(model) if hook == "_stream_chat_model_events" else _async_events(model)
-    return method  # type: ignore[no-any-return]  # named at run time
-
-
-def _stream(model: Any, messages: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-    if model._should_stream(async_api=False, **{**kwargs, "stream": True}):
-        yield from model._stream(messages, **kwargs)
-    else:
-        yield from _as_chunks(model._generate(messages, **_taken_by(model._generate, kwargs)))
-
-
-async def _astream(model: Any, messages: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-    if model._should_stream(async_api=True, **{**kwargs, "stream": True}):
-        async for chunk in model._astream(messages, **kwargs):
-            yield chunk
-    else:
-        result = await model._agenerate(messages, **_taken_by(model._agenerate, kwargs))
-        for chunk in _as_chunks(result):
-            yield chunk
-
-
-def _taken_by(method: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    if _takes_run_manager(method):
-        return kwargs
-    return {key: value for key, value in kwargs.items() if key != "run_manager"}
-
-
-def _as_chunks(result: ChatResult) -> Iterable[ChatGenerationChunk]:
-    message = message_in(result)
-    return () if message is None else (chunk_of(message),)
-
-
-def _events(model: Any) -> Callable[..., Any]:
-    from langchain_core.language_models._compat_bridge import (  # noqa: PLC0415 -- not in 0.3
-        chunks_to_events,
-    )
-
-    return lambda *args, **kwargs: chunks_to_events(_stream(model, *args, **kwargs))
-
-
-def _async_events(model: Any) -> Callable[..., Any]:
-    from langchain_core.language_models._compat_bridge import (  # noqa: PLC0415 -- not in 0.3
-        achunks_to_events,
-    )
-
-    return lambda *args, **kwargs: achunks_to_events(_astream(model, *args, **kwargs))

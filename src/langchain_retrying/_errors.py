@@ -20,16 +20,6 @@ else:
     ModelError = getattr(exceptions, "ModelError", exceptions.LangChainException)
 """`langchain_core.exceptions.ModelError`; its base class where core has none yet (before 1.7)."""
 
-_HINTS = {
-    ReplyKind.BLANK: "allow more retries or another nudge",
-    ReplyKind.TRUNCATED: (
-        "raise the output token budget (RaiseOutputBudget) or lower the reasoning effort"
-    ),
-    ReplyKind.BLOCKED: "the provider withheld the reply; change the request or use FallbackModel",
-    ReplyKind.MALFORMED: "simplify the tools' schemas, or allow more retries",
-}
-_HINT_IF_TEXT_CAME = "the model answered in text; check that it supports a forced tool choice"
-
 
 class Bound(str, Enum):
     """What ended a call whose replies were empty."""
@@ -52,23 +42,25 @@ class Bound(str, Enum):
     """Another stop strategy of the policy."""
 
 
-_HINTS_BY_BOUND = {
+_HINTS: dict[Bound | ReplyKind | None, str] = {
     Bound.REMEDIES: "the remedy had nothing to try; add another one",
     Bound.DEADLINE: "allow more time, or wait less between the attempts",
     Bound.TOKENS: "allow more tokens for rejected attempts",
     Bound.BUDGET: "many calls come back empty at the same time; look at the provider",
     Bound.EVENT: "the call was told to stop",
     Bound.STOP: "see the policy's stop strategy",
+    ReplyKind.BLANK: "allow more retries or another nudge",
+    ReplyKind.TRUNCATED: (
+        "raise the output token budget (RaiseOutputBudget) or lower the reasoning effort"
+    ),
+    ReplyKind.BLOCKED: "the provider withheld the reply; change the request or use FallbackModel",
+    ReplyKind.MALFORMED: "simplify the tools' schemas, or allow more retries",
 }
 
 
 def printable(text: str) -> str:
     """A provider's word on one line, whatever is in it: a line break could forge a log record."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text
-    )
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 @dataclass(frozen=True)
@@ -109,22 +101,11 @@ class RejectedAttempt:
         Tokens have names of their own there: some tracers take whatever has `input_tokens` for the
         usage of the reply.
         """
-        return {
-            "kind": self.kind.value,
-            "finish_reason": self.finish_reason,
-            "elapsed_seconds": self.elapsed_seconds,
-            "rejected_input_tokens": self.input_tokens,
-            "rejected_output_tokens": self.output_tokens,
-            "saw_reasoning": self.saw_reasoning,
-            "saw_text": self.saw_text,
+        told = {
+            f"rejected_{name}" if name.endswith("_tokens") else name: value
+            for name, value in vars(self).items()
         }
-
-    def is_same_blank(self, other: RejectedAttempt) -> bool:
-        """Whether both came to nothing in the same way, so that chance is an unlikely cause."""
-        return (self.kind, self.finish_reason) == (other.kind, other.finish_reason) and not any(
-            attempt.output_tokens or attempt.saw_reasoning or attempt.saw_text
-            for attempt in (self, other)
-        )
+        return {**told, "kind": self.kind.value}
 
 
 def _tokens(usage: Any, key: str) -> int:
@@ -192,8 +173,14 @@ class EmptyCompletionError(ModelError, RuntimeError):
 
     @property
     def is_repeated_blank(self) -> bool:
-        """Whether the last two attempts came to nothing in the same way."""
-        return len(self.rejected) > 1 and self.rejected[-1].is_same_blank(self.rejected[-2])
+        """Whether the last two attempts came to nothing in the same way, not likely by chance."""
+        if len(self.rejected) == 1:
+            return False
+        before, last = self.rejected[-2:]
+        return (before.kind, before.finish_reason) == (last.kind, last.finish_reason) and not any(
+            attempt.output_tokens or attempt.saw_reasoning or attempt.saw_text
+            for attempt in (before, last)
+        )
 
     def _text(self) -> str:
         reasons = ", ".join(printable(reason or "none") for reason in self.finish_reasons)
@@ -211,9 +198,9 @@ class EmptyCompletionError(ModelError, RuntimeError):
             return "the output budget is at its ceiling or not known: set one, or add a remedy"
         if self.bound is Bound.KIND and self.kind in (ReplyKind.BLANK, ReplyKind.MALFORMED):
             return f"remedies turn the retries of a {self.kind.value} reply off"
-        if self.bound in _HINTS_BY_BOUND:
-            return _HINTS_BY_BOUND[self.bound]
-        return _HINT_IF_TEXT_CAME if self.rejected[-1].saw_text else _HINTS[self.kind]
+        if self.bound not in _HINTS and self.rejected[-1].saw_text:
+            return "the model answered in text; check that it supports a forced tool choice"
+        return _HINTS.get(self.bound) or _HINTS[self.kind]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))

@@ -20,8 +20,8 @@ from langchain_core.outputs import ChatResult
 from tenacity import DoSleep, Retrying, retry_always
 
 from langchain_retrying._call import clock
+from langchain_retrying._call.another_model import in_place_of
 from langchain_retrying._call.chunks import with_account
-from langchain_retrying._call.llm_output import in_place_of
 from langchain_retrying._errors import (
     Bound,
     EmptyCompletionError,
@@ -321,7 +321,7 @@ class Call:
         if isinstance(action, DoSleep):
             return Retry(request, float(action))
         state.give_back()  # of `budget | another`, which has stopped
-        return state.bound or Bound.STOP
+        return state.bound
 
     def _told(self, step: Retry | Bound, what: str) -> Retry | Over:
         """A retry, or that the call is over, when it has been logged."""

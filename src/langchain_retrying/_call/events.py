@@ -48,13 +48,11 @@ class EventReply(StreamedReply):
 
     def message(self) -> AIMessage | None:
         """What was held as one message, put together as LangChain does."""
-        from langchain_core.language_models.chat_model_stream import (  # noqa: PLC0415 -- not in 0.3
-            ChatModelStream,
-        )
+        from langchain_core.language_models import chat_model_stream  # noqa: PLC0415 -- not in 0.3
 
         if not self.has_come:
             return None
-        stream = ChatModelStream()
+        stream = chat_model_stream.ChatModelStream()
         for event in self._chunks():
             stream.dispatch(event)
         if not stream.done:
@@ -71,11 +69,9 @@ class EventReply(StreamedReply):
 
     def made_of(self, message: AIMessage) -> Iterable[Event]:
         """A whole message as events."""
-        from langchain_core.language_models._compat_bridge import (  # noqa: PLC0415 -- as above
-            message_to_events,
-        )
+        from langchain_core.language_models import _compat_bridge  # noqa: PLC0415 -- as above
 
-        events: Iterable[Any] = message_to_events(message)
+        events: Iterable[Any] = _compat_bridge.message_to_events(message)
         return events
 
     def amendment(self, account: dict[str, Any] | None) -> Callable[[Event], Event] | None:

@@ -115,7 +115,11 @@ def holding_tokens(run_manager: Any, reply: Any) -> Any:
     return _HoldingRunManager(run_manager, reply)
 
 
-@lru_cache(maxsize=256)
-def takes_run_manager(function: Callable[..., Any]) -> bool:
+def takes_run_manager(method: Any) -> bool:
     """Whether the parameter is there, and not only `**kwargs`."""
+    return _takes_run_manager(getattr(method, "__func__", method))
+
+
+@lru_cache(maxsize=256)
+def _takes_run_manager(function: Callable[..., Any]) -> bool:
     return "run_manager" in inspect.signature(function).parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from tenacity import (
     RetryCallState,
@@ -20,16 +20,14 @@ from tenacity.stop import stop_base
 from langchain_retrying._errors import Bound, EmptyCompletionError
 from langchain_retrying._policy.checks import returned
 
-Found = TypeVar("Found")
-
 
 class CallState(RetryCallState):
     """tenacity's view of a call, and what the stop strategies have made of it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.bound: Bound | None = None
-        """What ended the call; None: nothing so far."""
+        self.bound = Bound.STOP
+        """What ended the call, if a stop strategy did."""
         self.tokens_from: list[RetryBudget] = []
         """The budgets that have given a token for the attempt that is to come."""
 
@@ -62,9 +60,11 @@ class stop_after_rejected_tokens(stop_base):  # noqa: N801 -- as tenacity names 
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         """Whether the bound is reached."""
-        error = _rejection(retry_state)
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
         # After another exception no more has been rejected than when this was last asked.
-        return error is not None and error.input_tokens + error.output_tokens >= self.max_tokens
+        if not isinstance(error, EmptyCompletionError):
+            return False
+        return error.input_tokens + error.output_tokens >= self.max_tokens
 
 
 class RetryBudget(stop_base):
@@ -136,8 +136,9 @@ class RetryBudget(stop_base):
         return type(self), (self.share, self.reserve)
 
 
-_BOUNDS: tuple[tuple[type[stop_base] | tuple[type[stop_base], ...], Bound], ...] = (
-    ((stop_after_delay, stop_before_delay), Bound.DEADLINE),
+_DELAYS = (stop_after_delay, stop_before_delay)
+_BOUNDS: tuple[tuple[Any, Bound], ...] = (
+    (_DELAYS, Bound.DEADLINE),
     (stop_after_attempt, Bound.RETRIES),
     (stop_when_event_set, Bound.EVENT),
     (stop_after_rejected_tokens, Bound.TOKENS),
@@ -145,26 +146,19 @@ _BOUNDS: tuple[tuple[type[stop_base] | tuple[type[stop_base], ...], Bound], ...]
 )
 
 
-def bound_reached(stop: Callable[[Any], bool], retry_state: RetryCallState) -> Bound | None:
-    """What a stop strategy stops for; None: it does not stop."""
-    if type(stop) is stop_any:
-        reached = (bound_reached(part, retry_state) for part in stop.stops)
-        return next((bound for bound in reached if bound is not None), None)
-    if not returned("stop", stop(retry_state)):
-        return None
-    return next((bound for kind, bound in _BOUNDS if isinstance(stop, kind)), Bound.STOP)
-
-
 def stops(stop: Callable[[RetryCallState], bool] | None, state: RetryCallState) -> bool:
     """Whether a stop strategy ends a call; it is asked as the call will stand after the wait."""
     assert isinstance(state, CallState)  # the caller's own
-    if stop is not None:
-        later = copy.copy(state)
-        # It is there: this is asked only about an attempt that has ended.
-        later.outcome_timestamp = (state.outcome_timestamp or 0) + state.upcoming_sleep
-        later.upcoming_sleep = 0.0
-        state.bound = bound_reached(stop, later)
-    return state.bound is not None
+    later = copy.copy(state)
+    # It is there: this is asked only about an attempt that has ended.
+    later.outcome_timestamp = (state.outcome_timestamp or 0) + state.upcoming_sleep
+    later.upcoming_sleep = 0.0
+    for part in _alternatives(stop):
+        if returned("stop", part(later)):
+            bounds = (bound for kind, bound in _BOUNDS if isinstance(part, kind))
+            state.bound = next(bounds, Bound.STOP)
+            return True
+    return False
 
 
 def budgets_in(stop: Any) -> Iterator[RetryBudget]:
@@ -177,24 +171,22 @@ def budgets_in(stop: Any) -> Iterator[RetryBudget]:
 
 def deadline_in(stop: Any) -> float | None:
     """The first time limit that stops by itself, in seconds; None if there is none."""
-    if isinstance(stop, (stop_after_delay, stop_before_delay)):
-        return stop.max_delay
-    return _first(deadline_in, stop)
+    delays = (part.max_delay for part in _alternatives(stop) if isinstance(part, _DELAYS))
+    return next(delays, None)
 
 
 def event_in(stop: Any) -> threading.Event | None:
     """The event of the first `stop_when_event_set` that stops by itself; None if there is none."""
-    if isinstance(stop, stop_when_event_set):
-        return stop.event
-    return _first(event_in, stop)
+    alternatives = _alternatives(stop)
+    return next(
+        (part.event for part in alternatives if isinstance(part, stop_when_event_set)), None
+    )
 
 
-def _first(find: Callable[[Any], Found | None], stop: Any) -> Found | None:
-    parts = stop.stops if isinstance(stop, stop_any) else ()
-    return next((found for found in map(find, parts) if found is not None), None)
-
-
-def _rejection(retry_state: RetryCallState) -> EmptyCompletionError | None:
-    outcome = retry_state.outcome
-    error = outcome.exception() if outcome is not None else None
-    return error if isinstance(error, EmptyCompletionError) else None
+def _alternatives(stop: Any) -> Iterator[Any]:
+    """The strategies of which each stops by itself."""
+    if type(stop) is stop_any:
+        for part in stop.stops:
+            yield from _alternatives(part)
+    elif stop is not None:
+        yield stop
