@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,12 +13,7 @@ from langchain_core.utils.function_calling import convert_to_openai_function
 
 from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._policy.remedies import Request
-from langchain_retrying._policy.tool_choice import (
-    TOOL_ARGUMENTS,
-    forbids_tools,
-    forced_tools,
-    tools_of,
-)
+from langchain_retrying._policy import tool_choice
 from langchain_retrying._policy.wrappers import unwrapped
 
 logger = logging.getLogger("langchain_retrying")
@@ -62,20 +57,19 @@ class FallbackModel:
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The same messages for the other model; None: it can't have the tools."""
         model, bound = _unbound(self.model)
-        left_out = {*_MODEL, *TOOL_ARGUMENTS} if tools_of(bound) else {*_MODEL}
-        kwargs: Mapping[str, Any] = {
-            key: value for key, value in request.kwargs.items() if key not in left_out
-        }
+        replaced = tool_choice.TOOL_ARGUMENTS if tool_choice.tools_of(bound) else ()
+        left_out = (*_MODEL, *replaced)
+        kwargs = {key: value for key, value in request.kwargs.items() if key not in left_out}
         if _is_of_one_integration(model, request.model):
             return replace(request, model=model, kwargs={**kwargs, **bound})
         try:
-            model, kwargs = _unbound(_with_tools(model, kwargs))
+            model, tools = _unbound(_with_tools(model, kwargs))
         except Exception as refusal:  # of the integration's own; without it, a blank is returned
             name, why = type(model).__name__, type(refusal).__name__
             logger.warning("%s can't stand in, it does not take the tools (%s)", name, why)
             return None
-        messages = _retold(request.messages)
-        return replace(request, messages=messages, model=model, kwargs={**kwargs, **bound})
+        messages = [_retold(message) for message in request.messages]
+        return replace(request, messages=messages, model=model, kwargs={**tools, **bound})
 
 
 def _unbound(runnable: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -96,18 +90,20 @@ def _is_of_one_integration(one: BaseChatModel, other: BaseChatModel) -> bool:
 
 def _with_tools(model: BaseChatModel, kwargs: Mapping[str, Any]) -> Any:
     """The model with the tools of a request for another integration, in the form it takes."""
-    tools = [_as_function(tool) for tool in tools_of(kwargs) if not _runs_at_the_provider(tool)]
-    if not tools or forbids_tools(kwargs):
+    given = [tool for tool in tool_choice.tools_of(kwargs) if not _runs_at_the_provider(tool)]
+    if not given or tool_choice.forbids_tools(kwargs):
         return model
+    tools = [_as_function(tool) for tool in given]
     names = [tool["name"] for tool in tools]
-    forced = [name for name in forced_tools(kwargs) if name in names]
-    choice: dict[str, Any] = {}
+    forced = [name for name in tool_choice.forced_tools(kwargs) if name in names]
+    choice = {"tool_choice": forced[0] if len(forced) == 1 < len(names) else "any"}
     # Where `bind_tools` has no such parameter, its words are the provider's own.
-    if forced and "tool_choice" in inspect.signature(model.bind_tools).parameters:
-        choice["tool_choice"] = forced[0] if len(forced) == 1 < len(names) else "any"
-    openai = [{"type": "function", "function": tool} for tool in tools]
+    if not forced or "tool_choice" not in inspect.signature(model.bind_tools).parameters:
+        choice = {}
     try:
-        return model.bind_tools(openai, **choice)
+        return model.bind_tools(
+            [{"type": "function", "function": tool} for tool in tools], **choice
+        )
     except ValueError:  # some models can't be forced; Cohere takes JSON schemas only
         return model.bind_tools([_as_json_schema(tool) for tool in tools])
 
@@ -130,33 +126,22 @@ def _as_function(tool: Any) -> dict[str, Any]:
 
 
 def _as_json_schema(function: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {},
-        **function.get("parameters", {}),
-        "title": function["name"],
-        "description": function.get("description", ""),
-    }
+    schema = {"type": "object", "properties": {}, **function.get("parameters", {})}
+    return {**schema, "title": function["name"], "description": function.get("description", "")}
 
 
-def _retold(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Messages with the assistant's turns in the words of all integrations: text and tool calls.
+def _retold(message: BaseMessage) -> BaseMessage:
+    """A message with the assistant's turn in the words of all integrations: text and tool calls.
 
     Blocks of reasoning, of tool calls and of the provider's own tools stand there in the format
     of who made them: others raise at them, send them on to be refused, or lose the text with them.
     """
-    if not any(isinstance(one, AIMessage) and isinstance(one.content, list) for one in messages):
-        return messages
-    return [_in_plain_words(one) if isinstance(one, AIMessage) else one for one in messages]
-
-
-def _in_plain_words(message: AIMessage) -> AIMessage:
-    if isinstance(message.content, str):
+    if not isinstance(message, AIMessage) or isinstance(message.content, str):
         return message
-    text = "".join(
-        block if isinstance(block, str) else block.get("text") or ""
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block
         for block in message.content
-        if isinstance(block, str) or block.get("type") == "text"
-    )
+    ]
+    text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
     # `output_version`, among the metadata, would say that the content is not text.
     return message.model_copy(update={"content": text, "response_metadata": {}})

@@ -11,19 +11,16 @@ from tenacity.wait import wait_random_exponential
 
 from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._judge.reply import ReplyKind
-from langchain_retrying._policy.checks import (
-    check_bool,
-    check_callable,
-    check_int,
-    check_nudge,
-    check_on_exhausted,
-    check_seconds,
-    checked_names,
-    checked_remedies,
-    returned,
-)
+from langchain_retrying._policy import checks
 from langchain_retrying._policy.equality import are_equal
-from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
+from langchain_retrying._policy.remedies import (
+    DEFAULT_NUDGE,
+    Nudge,
+    NudgeText,
+    Remedy,
+    Rung,
+    repeat,
+)
 from langchain_retrying._policy.stops import RetryBudget, budgets_in, deadline_in, event_in
 
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
@@ -32,6 +29,14 @@ DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, 
 
 _NUDGED = frozenset({ReplyKind.BLANK, ReplyKind.MALFORMED})
 """Kinds that are retried, and whose retry has the nudge, unless the policy says otherwise."""
+
+_CALLABLES = {
+    "wait": "a tenacity wait strategy such as wait_fixed(2)",
+    "stop": "a tenacity stop strategy such as stop_after_delay(30)",
+    "retry": "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
+    "accept": "a callable (messages, reply) that returns a bool",
+}
+"""Fields that hold a callable or None, and what it is to be."""
 
 OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 
@@ -122,46 +127,38 @@ class RetryPolicy:
     on_exhausted: OnExhausted = "return"
 
     def __post_init__(self) -> None:
-        check_int("max_retries", self.max_retries, at_least=0)
-        check_int("max_held_bytes", self.max_held_bytes, at_least=1)
-        check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
-        check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
-        check_callable(
-            "retry",
-            self.retry,
-            "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
-        )
-        if self.nudge is not None:
-            check_nudge(self.nudge, "nudge=None to repeat silently")
+        checks.check_int("max_retries", self.max_retries, at_least=0)
+        checks.check_int("max_held_bytes", self.max_held_bytes, at_least=1)
+        if self.max_held_seconds is not None:
+            checks.check_seconds("max_held_seconds", self.max_held_seconds)
+        for name in ("require_tool_call", "hold_reasoning"):
+            checks.check_bool(name, getattr(self, name))
+        for name, wanted in _CALLABLES.items():
+            if getattr(self, name) is not None:
+                checks.check_callable(name, getattr(self, name), f"{wanted}, or None")
+        checks.check_on_exhausted(self.on_exhausted)
+        names = checks.checked_names("terminal_tools", self.terminal_tools)
+        object.__setattr__(self, "terminal_tools", names)
+        default = _remedy_by_default(self.nudge)
         if self.remedies is not None:
-            remedies = checked_remedies(self.remedies, self.max_retries)
-            if self.nudge not in (None, DEFAULT_NUDGE) and remedies.keys() >= _NUDGED:
+            ladders = checks.checked_ladders(self.remedies, self.max_retries)
+            if default not in (repeat, DEFAULT_NUDGE) and ladders.keys() >= _NUDGED:
                 raise ValueError(
                     "nudge is not used where remedies are given for both blank and malformed: "
                     "write Nudge(...) in them"
                 )
-            object.__setattr__(self, "remedies", remedies)  # the caller's own may change
-        object.__setattr__(self, "terminal_tools", checked_names(self.terminal_tools))
-        check_callable("accept", self.accept, "a callable (messages, reply) that returns a bool")
-        check_bool("require_tool_call", self.require_tool_call)
-        check_bool("hold_reasoning", self.hold_reasoning)
-        check_seconds("max_held_seconds", self.max_held_seconds)
-        check_on_exhausted(self.on_exhausted)
+            object.__setattr__(self, "remedies", ladders)  # the caller's own may change
 
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
         """The remedies of each kind that is retried."""
-        nudge = self.nudge
-        if nudge is None:
-            ladder: tuple[Rung] = (repeat,)
-        else:
-            ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
-        ladders = {**dict.fromkeys(_NUDGED, ladder), **(self.remedies or {})}
+        by_default = dict.fromkeys(_NUDGED, (_remedy_by_default(self.nudge),))
+        ladders = {**by_default, **(self.remedies or {})}
         return {kind: ladder for kind, ladder in ladders.items() if ladder}
 
     def waits(self, retry_state: RetryCallState) -> float:
         """How many seconds to wait before the next attempt."""
-        return 0.0 if self.wait is None else returned("wait", self.wait(retry_state))
+        return 0.0 if self.wait is None else checks.returned("wait", self.wait(retry_state))
 
     @cached_property
     def budgets(self) -> tuple[RetryBudget, ...]:
@@ -191,6 +188,13 @@ class RetryPolicy:
 
     def __hash__(self) -> int:  # of what has one: most strategies and ladders have none
         return hash((self.max_retries, self.terminal_tools, self.max_held_seconds))
+
+
+def _remedy_by_default(nudge: NudgeText | Nudge | None) -> Remedy:
+    """What is done about a kind that has no ladder of its own."""
+    if nudge is None:
+        return repeat
+    return nudge if isinstance(nudge, Nudge) else Nudge(nudge)
 
 
 DEFAULT_POLICY = RetryPolicy()
