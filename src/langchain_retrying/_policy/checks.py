@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage
@@ -13,30 +13,23 @@ from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message
 Value = TypeVar("Value")
 
 
+def check_kind(must: str, value: Any, *kinds: type) -> None:
+    """Raise an error that says what a value must be, unless it is; True is not taken for 1."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise TypeError(f"{must}, not {type(value).__name__}")
+
+
 def check_int(name: str, value: Any, *, at_least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    check_kind(f"{name} must be an int", value, int)
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, not {value}")
-
-
-def check_bool(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r:.40}")
-
-
-def check_seconds(name: str, value: Any) -> None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number of seconds or None, not {value!r:.40}")
-    if not value > 0:
-        raise ValueError(f"{name} must be above 0, not {value}")
 
 
 def check_callable(name: str, value: Any, wanted: str) -> None:
     if isinstance(value, type):
         raise TypeError(f"{name} must be {wanted}, not the class {value.__name__}: call it")
     if not callable(value):
-        raise TypeError(f"{name} must be {wanted}, not {value!r:.40}")
+        raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
     call = getattr(type(value), "__call__", None)  # noqa: B004 -- the method is wanted, not whether there is one
     if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(call):
         raise TypeError(f"{name} must not be async: one policy serves sync and async calls")
@@ -62,34 +55,22 @@ def returned(name: str, value: Value) -> Value:
     return value
 
 
-def checked_names(name: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{name} must be names, not one: write {name}=[{names!r}]")
-    checked = tuple(names) if isinstance(names, Iterable) else (names,)  # a generator is used up
-    if not all(isinstance(one, str) for one in checked):
-        raise TypeError(f"{name} must be names of tools, not {names!r:.40}")
-    return checked
-
-
 def checked_ladders(remedies: Any, max_retries: int) -> dict[ReplyKind, tuple[Any, ...]]:
     """The ladder of each kind that has one of its own; an empty one turns the kind off."""
-    if not isinstance(remedies, Mapping):
-        wanted = "a mapping such as {ReplyKind.BLANK: [Nudge()]}"
-        raise TypeError(f"remedies must be {wanted}, not {type(remedies).__name__}")
-    checked = {}
-    for kind, ladder in ((ReplyKind(key), ladder) for key, ladder in remedies.items()):
-        if kind is ReplyKind.ANSWER:
-            raise ValueError("remedies: an answer is never retried; leave ReplyKind.ANSWER out")
-        if not isinstance(ladder, (list, tuple, type(None))):
-            raise TypeError(f"remedies for {kind.value} must be a list, such as [Nudge()]")
-        rungs = len(ladder or ())
+    check_kind("remedies must be a mapping such as {ReplyKind.BLANK: [Nudge()]}", remedies, Mapping)
+    ladders = {ReplyKind(kind): ladder or () for kind, ladder in remedies.items()}
+    if ReplyKind.ANSWER in ladders:
+        raise ValueError("remedies: an answer is never retried; leave ReplyKind.ANSWER out")
+    for kind, ladder in ladders.items():
+        check_kind(f"remedies for {kind.value} must be a list of Nudge() ...", ladder, list, tuple)
+        rungs = len(ladder)
         if rungs > max_retries:
             raise ValueError(
                 f"remedies for {kind.value} have {rungs} rungs, one for each retry, so "
                 f"max_retries={max_retries} never reaches the last: write max_retries={rungs}"
             )
-        checked[kind] = tuple(_checked_rung(kind, rung) for rung in ladder or ())
-    return checked
+        ladders[kind] = tuple(_checked_rung(kind, rung) for rung in ladder)
+    return ladders
 
 
 def _checked_rung(kind: ReplyKind, rung: Any) -> Any:

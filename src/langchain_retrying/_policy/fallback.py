@@ -12,8 +12,9 @@ from langchain_core.runnables.base import RunnableBinding
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from langchain_retrying._errors import EmptyCompletionError
-from langchain_retrying._policy.remedies import Request
 from langchain_retrying._policy import tool_choice
+from langchain_retrying._policy.checks import check_kind
+from langchain_retrying._policy.remedies import Request
 from langchain_retrying._policy.wrappers import unwrapped
 
 logger = logging.getLogger("langchain_retrying")
@@ -48,11 +49,8 @@ class FallbackModel:
     model: BaseChatModel | RunnableBinding[Any, Any]
 
     def __post_init__(self) -> None:
-        model, _ = _unbound(self.model)
-        if not isinstance(model, BaseChatModel):
-            raise TypeError(
-                f"FallbackModel needs a chat model or a binding of one, not {type(model).__name__}"
-            )
+        must = "FallbackModel needs a chat model or a binding of one"
+        check_kind(must, _unbound(self.model)[0], BaseChatModel)
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The same messages for the other model; None: it can't have the tools."""
@@ -91,19 +89,18 @@ def _is_of_one_integration(one: BaseChatModel, other: BaseChatModel) -> bool:
 def _with_tools(model: BaseChatModel, kwargs: Mapping[str, Any]) -> Any:
     """The model with the tools of a request for another integration, in the form it takes."""
     given = [tool for tool in tool_choice.tools_of(kwargs) if not _runs_at_the_provider(tool)]
-    if not given or tool_choice.forbids_tools(kwargs):
-        return model
     tools = [_as_function(tool) for tool in given]
+    if not tools or tool_choice.forbids_tools(kwargs):
+        return model
     names = [tool["name"] for tool in tools]
     forced = [name for name in tool_choice.forced_tools(kwargs) if name in names]
-    choice = {"tool_choice": forced[0] if len(forced) == 1 < len(names) else "any"}
     # Where `bind_tools` has no such parameter, its words are the provider's own.
-    if not forced or "tool_choice" not in inspect.signature(model.bind_tools).parameters:
-        choice = {}
+    takes_choice = "tool_choice" in inspect.signature(model.bind_tools).parameters
+    word = forced[0] if len(forced) == 1 < len(names) else "any"
+    choice = {"tool_choice": word} if forced and takes_choice else {}
+    openai = [{"type": "function", "function": tool} for tool in tools]
     try:
-        return model.bind_tools(
-            [{"type": "function", "function": tool} for tool in tools], **choice
-        )
+        return model.bind_tools(openai, **choice)
     except ValueError:  # some models can't be forced; Cohere takes JSON schemas only
         return model.bind_tools([_as_json_schema(tool) for tool in tools])
 

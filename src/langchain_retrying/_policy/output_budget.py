@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_retrying._errors import EmptyCompletionError
-from langchain_retrying._policy.checks import check_int
+from langchain_retrying._policy.checks import check_int, check_kind
 from langchain_retrying._policy.remedies import Request
 
 # What integrations call it, at a call and as a field of the model; Ollama's is the last.
@@ -47,8 +47,7 @@ class RaiseOutputBudget:
     ceiling: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.parameter, (str, type(None))):
-            raise TypeError(f"parameter must be a name or None, not {self.parameter!r:.40}")
+        check_kind("parameter must be a name or None", self.parameter, str, type(None))
         if not isinstance(self.factor, (int, float)) or not 1 < self.factor <= _MOST:
             raise ValueError(f"factor must be above 1 and at most {_MOST}, not {self.factor!r:.40}")
         if self.ceiling is not None:
@@ -56,7 +55,8 @@ class RaiseOutputBudget:
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The request with a larger budget, or None."""
-        name = self.parameter or _name(request)
+        given_as = (name for name, value in _budgets(request) if value is not None)
+        name = self.parameter or next(filter(_NAME.fullmatch, given_as), "max_tokens")
         given, used = _given(request, name), error.rejected[-1].output_tokens
         last = request.last or request
         if last.model is request.model:
@@ -79,46 +79,29 @@ class RaiseOutputBudget:
         return replace(_with_budget(request, name, tokens), kept=kept)
 
 
-def _name(request: Request) -> str:
-    """What the budget is called where it is given, or by the inner model's integration."""
-    for name, value in (*request.kwargs.items(), *_model_kwargs(request).items()):
-        if value is not None and _NAME.fullmatch(name):
-            return name
-    for name, field in type(request.model).model_fields.items():
+def _budgets(request: Request) -> Iterator[tuple[str, Any]]:
+    """What may be a budget, after its name at a call, in the order in which they hold."""
+    options, model = request.kwargs.get("options"), request.model
+    yield from request.kwargs.items()
+    yield from options.items() if isinstance(options, Mapping) else ()  # Ollama's
+    yield from (getattr(model, "model_kwargs", None) or {}).items()
+    for name, field in type(model).model_fields.items():
         if _NAME.fullmatch(name):
             # In ChatOpenAI only the alias wins over the field, whichever API it speaks.
-            return _OPENAI if field.alias == _OPENAI else name
-    return "max_tokens"
+            yield _OPENAI if field.alias == _OPENAI else name, getattr(model, name) or 0
 
 
 def _given(request: Request, name: str) -> int:
     """The budget of the request or the model, in tokens; 0 if there is none."""
-    for budget in (
-        request.kwargs.get(name),
-        _options(request).get(name),
-        _model_kwargs(request).get(name),
-        getattr(request.model, "max_tokens" if name == _OPENAI else name, None),
-    ):
-        if isinstance(budget, int) and budget > 0:  # to Ollama -1 is no bound
-            return budget
-    return 0
+    budgets = (value for key, value in _budgets(request) if key == name)
+    # To Ollama -1 is no bound.
+    return next((value for value in budgets if isinstance(value, int) and value > 0), 0)
 
 
 def _with_budget(request: Request, name: str, budget: int) -> Request:
-    if name != _OLLAMA or name not in type(request.model).model_fields:
+    model, options = request.model, request.kwargs.get("options")
+    if name != _OLLAMA or name not in type(model).model_fields:
         return replace(request, kwargs={**request.kwargs, name: budget})
-    options = _options(request)
-    if options:  # given at a call they replace all those of the model
-        return replace(request, kwargs={**request.kwargs, "options": {**options, name: budget}})
-    return replace(request, model=request.model.model_copy(update={name: budget}))
-
-
-def _model_kwargs(request: Request) -> Mapping[str, Any]:
-    """Where many integrations put arguments that they have no field for."""
-    return getattr(request.model, "model_kwargs", None) or {}
-
-
-def _options(request: Request) -> Mapping[str, Any]:
-    """Where Ollama takes a budget at a call."""
-    options = request.kwargs.get("options")
-    return options if isinstance(options, Mapping) else {}
+    if options is None:  # given at a call they would replace all those of the model
+        return replace(request, model=model.model_copy(update={name: budget}))
+    return replace(request, kwargs={**request.kwargs, "options": {**options, name: budget}})

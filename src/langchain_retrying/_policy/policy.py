@@ -13,14 +13,7 @@ from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._judge.reply import ReplyKind
 from langchain_retrying._policy import checks
 from langchain_retrying._policy.equality import are_equal
-from langchain_retrying._policy.remedies import (
-    DEFAULT_NUDGE,
-    Nudge,
-    NudgeText,
-    Remedy,
-    Rung,
-    repeat,
-)
+from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, remedy_of
 from langchain_retrying._policy.stops import RetryBudget, budgets_in, deadline_in, event_in
 
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
@@ -130,29 +123,32 @@ class RetryPolicy:
         checks.check_int("max_retries", self.max_retries, at_least=0)
         checks.check_int("max_held_bytes", self.max_held_bytes, at_least=1)
         if self.max_held_seconds is not None:
-            checks.check_seconds("max_held_seconds", self.max_held_seconds)
+            must = "max_held_seconds must be a number of seconds or None"
+            checks.check_kind(must, self.max_held_seconds, int, float)
+            if not self.max_held_seconds > 0:
+                raise ValueError(f"max_held_seconds must be above 0, not {self.max_held_seconds}")
         for name in ("require_tool_call", "hold_reasoning"):
-            checks.check_bool(name, getattr(self, name))
+            checks.check_kind(f"{name} must be True or False", getattr(self, name), bool)
         for name, wanted in _CALLABLES.items():
             if getattr(self, name) is not None:
                 checks.check_callable(name, getattr(self, name), f"{wanted}, or None")
         checks.check_on_exhausted(self.on_exhausted)
-        names = checks.checked_names("terminal_tools", self.terminal_tools)
-        object.__setattr__(self, "terminal_tools", names)
-        default = _remedy_by_default(self.nudge)
+        must = "terminal_tools must be a list of names"
+        checks.check_kind(must, self.terminal_tools, list, tuple, set, frozenset)
+        for tool in self.terminal_tools:
+            checks.check_kind(must, tool, str)
+        object.__setattr__(self, "terminal_tools", tuple(self.terminal_tools))
+        remedy_of(self.nudge)  # it is checked there
         if self.remedies is not None:
             ladders = checks.checked_ladders(self.remedies, self.max_retries)
-            if default not in (repeat, DEFAULT_NUDGE) and ladders.keys() >= _NUDGED:
-                raise ValueError(
-                    "nudge is not used where remedies are given for both blank and malformed: "
-                    "write Nudge(...) in them"
-                )
+            if self.nudge not in (None, DEFAULT_NUDGE) and ladders.keys() >= _NUDGED:
+                raise ValueError("remedies replace nudge for both its kinds: write Nudge() there")
             object.__setattr__(self, "remedies", ladders)  # the caller's own may change
 
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
         """The remedies of each kind that is retried."""
-        by_default = dict.fromkeys(_NUDGED, (_remedy_by_default(self.nudge),))
+        by_default = dict.fromkeys(_NUDGED, (remedy_of(self.nudge),))
         ladders = {**by_default, **(self.remedies or {})}
         return {kind: ladder for kind, ladder in ladders.items() if ladder}
 
@@ -188,13 +184,6 @@ class RetryPolicy:
 
     def __hash__(self) -> int:  # of what has one: most strategies and ladders have none
         return hash((self.max_retries, self.terminal_tools, self.max_held_seconds))
-
-
-def _remedy_by_default(nudge: NudgeText | Nudge | None) -> Remedy:
-    """What is done about a kind that has no ladder of its own."""
-    if nudge is None:
-        return repeat
-    return nudge if isinstance(nudge, Nudge) else Nudge(nudge)
 
 
 DEFAULT_POLICY = RetryPolicy()

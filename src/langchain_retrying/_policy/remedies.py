@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message
-from langchain_retrying._policy.checks import check_callable, returned
+from langchain_retrying._policy.checks import check_callable, check_kind, returned
 from langchain_retrying._policy.tool_choice import tools_of
-from langchain_retrying._policy.wrappers import is_wrapper
+from langchain_retrying._policy.wrappers import unwrapped
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,8 @@ that there is nothing to try, and ends the call as if no retry were left.
 Rung = Remedy | Sequence[Remedy]
 """A remedy, or several that are applied one after the other."""
 
-NudgeText = (
-    str
-    | BaseMessage
-    | Callable[[Sequence[BaseMessage], EmptyCompletionError], str | BaseMessage | None]
-)
+NudgeCallable = Callable[[Sequence[BaseMessage], EmptyCompletionError], str | BaseMessage | None]
+NudgeText = str | BaseMessage | NudgeCallable
 """A nudge: its text (sent as a `HumanMessage`), a message, or a callable `(messages, error)` that
 returns either, or None to repeat silently."""
 
@@ -90,27 +87,23 @@ class Nudge:
     nudge: NudgeText | None = None
 
     def __post_init__(self) -> None:
-        nudge = self.nudge
-        if not isinstance(nudge, (str, BaseMessage, type(None))):
-            check_callable("nudge", nudge, "a text, a message or a callable (messages, error)")
-        elif nudge is not None and is_empty_ai_message(AIMessage(_content_of(nudge))):
-            raise ValueError(
-                "nudge must not be empty; to say nothing, write nudge=None in a policy, "
-                "or repeat in a ladder"
-            )
+        content: Any = getattr(self.nudge, "content", self.nudge)
+        if not isinstance(self.nudge, (str, BaseMessage, type(None))):
+            check_callable("nudge", self.nudge, "a text, a message or a callable (messages, error)")
+        elif content is not None and is_empty_ai_message(AIMessage(content)):
+            raise ValueError("nudge must not be empty; write nudge=None, or repeat in a ladder")
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request:
         """The request with the nudge at the end; the messages given are not changed."""
         role = _last_role(request)
         if request.nudge_refused or role.startswith(_ASSISTANT):
             return request
-        nudge = _wording(request, error) if self.nudge is None else self.nudge
+        nudge: Any = _wording(request, error) if self.nudge is None else self.nudge
         if callable(nudge):
             nudge = returned("nudge", nudge(request.messages, error))
         if nudge is None or nudge == "":
             return request
-        if not isinstance(nudge, (str, BaseMessage)):
-            raise TypeError(f"nudge must return a text, a message or None, not {nudge!r:.40}")
+        check_kind("nudge must return a text, a message or None", nudge, str, BaseMessage)
         messages = list(request.messages)
         if isinstance(nudge, BaseMessage):
             messages.append(nudge.model_copy(deep=True))  # the inner model may write into it
@@ -123,6 +116,13 @@ class Nudge:
 
 DEFAULT_NUDGE = Nudge()
 """The wording that fits what happened."""
+
+
+def remedy_of(nudge: NudgeText | Nudge | None) -> Remedy:
+    """The remedy that a policy's nudge stands for."""
+    if nudge is None:
+        return repeat
+    return nudge if isinstance(nudge, Nudge) else Nudge(nudge)
 
 
 @dataclass(frozen=True, init=False)
@@ -150,11 +150,7 @@ class WithParams:
         return replace(request, kwargs={**request.kwargs, **self.params})
 
     def __repr__(self) -> str:
-        # Numbers only: others, such as headers, may hold secrets.
-        shown = (
-            f"{key}={value!r}" if isinstance(value, (int, float)) else f"{key}=..."
-            for key, value in self.params.items()
-        )
+        shown = (f"{key}=..." for key in self.params)  # headers, for one, may hold secrets
         return f"WithParams({', '.join(shown)})"
 
 
@@ -187,21 +183,14 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
     changed = None
     for remedy in (rung,) if callable(rung) else rung:
         result = returned("a remedy", remedy(changed or request, error))
-        if result is not None:  # of several, one that has nothing to try is left out
-            changed = _checked(result)
+        if result is None:
+            continue  # of several, one that has nothing to try is left out
+        check_kind("a remedy must return a Request or None", result, Request)
+        model = unwrapped(result.model)  # it would retry within each retry
+        must = "a remedy's model must be a chat model, and what is bound to one be among kwargs"
+        check_kind(must, model, BaseChatModel)
+        changed = replace(result, model=model)
     return changed
-
-
-def _checked(request: Any) -> Request:
-    """What a remedy has returned; a wrapper in it would retry within each retry."""
-    if not isinstance(request, Request):
-        raise TypeError(f"a remedy must return a Request or None, not {type(request).__name__}")
-    if not isinstance(request.model, BaseChatModel) or is_wrapper(request.model):
-        raise TypeError(
-            f"a remedy's model must be a bare chat model, not {type(request.model).__name__}: give "
-            "a wrapper's inner_model, and put what is bound to one into the request's kwargs"
-        )
-    return request
 
 
 _ASSISTANT = ("ai", "assistant", "model")
@@ -215,30 +204,25 @@ def _last_role(request: Request) -> str:
     return str(getattr(last, "role", getattr(last, "type", ""))).lower()
 
 
-def _content_of(nudge: str | BaseMessage) -> Any:
-    return nudge if isinstance(nudge, str) else nudge.content
-
-
 def _with_text(message: BaseMessage, text: str) -> BaseMessage:
-    longer: Any
-    if isinstance(message.content, str):
-        longer = f"{message.content}\n\n{text}"
-    else:
-        longer = [*message.content, {"type": "text", "text": text}]
+    content: Any = message.content
+    is_text = isinstance(content, str)
+    longer = f"{content}\n\n{text}" if is_text else [*content, {"type": "text", "text": text}]
     return message.model_copy(update={"content": longer})
 
 
 def _wording(request: Request, error: EmptyCompletionError) -> str:
     """What is wanted, without a word on what came: models answer that with apologies."""
     last, has_tools = error.rejected[-1], bool(tools_of(request.kwargs))
-    polite = error.attempts % 2 == 0  # so that no retry sends what the one before has sent
+    # No retry sends what the one before has sent.
+    call, tell = ("Please call", "Please tell") if error.attempts % 2 == 0 else ("Call", "Tell")
     if error.expected_tools:
-        names = " or ".join(error.expected_tools)
-        wanted = f"{'Please call' if polite else 'Call'} {names} now, with what you know."
+        wanted = f"{call} {' or '.join(error.expected_tools)} now, with what you know."
     else:
-        more = ", or make a tool call that is still needed; do not repeat one you have made"
-        wanted = f"{'Please tell' if polite else 'Tell'} me the answer to my request, in a "
-        wanted += f"sentence if that is enough{more if has_tools else ''}."
+        wanted = f"{tell} me the answer to my request, in a sentence if that is enough"
+        if has_tools:
+            wanted += ", or make a tool call that is still needed; do not repeat one you have made"
+        wanted += "."
     if last.kind is ReplyKind.TRUNCATED:
         return f"Be brief. {wanted}"
     if last.kind is ReplyKind.MALFORMED:

@@ -10,9 +10,8 @@ from langchain_core.tools import BaseTool
 _ANY = ("any", "required")
 _MODES = (*_ANY, "auto", "none", "validated")
 """Words for a choice; any other is a tool's name."""
-_TOOLS = ("tools", "functions")
 _CHOICES = ("tool_choice", "toolChoice", "function_call", "tool_config")
-TOOL_ARGUMENTS = (*_TOOLS, *_CHOICES, "toolConfig")
+TOOL_ARGUMENTS = ("tools", "functions", "toolConfig", *_CHOICES)
 """Call arguments that offer or force tools."""
 # Where a choice stands inside another: OpenAI's, Bedrock's, Gemini's; and so for a tool's name.
 _INSIDE_CHOICE = ("function", "custom", "allowed_tools", "tool", "function_calling_config")
@@ -21,13 +20,11 @@ _INSIDE_TOOL = ("function", "toolSpec", "function_declarations", "functionDeclar
 
 def tools_of(kwargs: Mapping[str, Any]) -> list[Any]:
     """The tools in a request's call arguments; those that are pydantic objects as mappings."""
-    return [
-        _as_mapping(tool)
-        for source in _sources(kwargs)
-        for key in _TOOLS
-        if isinstance(source.get(key), (list, tuple))  # an iterator would be used up
-        for tool in source[key]
-    ]
+    arguments = _arguments(kwargs)
+    given = (arguments.get("tools"), arguments.get("functions"))
+    # An iterator would be used up.
+    lists = [tools for tools in given if isinstance(tools, (list, tuple))]
+    return [_as_mapping(tool) for tools in lists for tool in tools]
 
 
 def offered_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -37,7 +34,8 @@ def offered_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
 
 def forced_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the tools of which a request says that one must be called; empty: none must."""
-    return _forced(next(_choices(kwargs), None), offered_tools(kwargs))
+    choices = _choices(kwargs)
+    return _forced(choices[0], offered_tools(kwargs)) if choices else ()
 
 
 def forbids_tools(kwargs: Mapping[str, Any]) -> bool:
@@ -45,15 +43,15 @@ def forbids_tools(kwargs: Mapping[str, Any]) -> bool:
     return any(_mode(_read(choice)) == "none" for choice in _choices(kwargs))
 
 
-def _choices(kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    for source in _sources(kwargs):
-        yield from (source[key] for key in _CHOICES if source.get(key))
+def _choices(kwargs: Mapping[str, Any]) -> list[Any]:
+    arguments = _arguments(kwargs)
+    return [arguments[key] for key in _CHOICES if arguments.get(key)]
 
 
-def _sources(kwargs: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Where tools and a choice may stand: Bedrock's may be one step further in."""
+def _arguments(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call arguments, with Bedrock's that may stand one step further in."""
     config = kwargs.get("toolConfig")
-    return (kwargs, config) if isinstance(config, Mapping) else (kwargs,)
+    return {**config, **kwargs} if isinstance(config, Mapping) else kwargs
 
 
 def _as_mapping(tool: Any) -> Any:
