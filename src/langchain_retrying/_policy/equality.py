@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -38,8 +38,8 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         return _parts(value.__reduce_ex__(4))  # what pickle would keep
     if isinstance(value, BaseChatModel):  # as LangChain's caches do: clients have no `==`
         return {"key": value._get_llm_string()}
-    if isinstance(value, FunctionType) and value.__module__ == "tenacity.retry":
-        # Its predicates, such as `retry_if_exception_type(OSError)`, hold a function each.
+    if isinstance(value, (FunctionType, MethodType)) and value.__module__ == "tenacity.retry":
+        # Held by its predicates, such as `retry_if_exception_type(OSError)`; or their own method.
         closure = [cell.cell_contents for cell in value.__closure__ or ()]
         return {"code": value.__code__, "closure": closure}
     if is_dataclass(value) and not isinstance(value, type):

@@ -38,8 +38,9 @@ OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 class RetryPolicy:
     """How empty completions are retried.
 
-    Frozen, hashable and picklable where its parts are; equal to another with equal parts. One
-    policy may serve any number of models, threads and event loops.
+    Frozen, hashable and picklable where its parts are; equal to another with equal parts, be they
+    tenacity's strategies or remedies (an object of your own needs an `==` for that, as a dataclass
+    has). One policy may serve any number of models, threads and event loops.
 
     Args:
         max_retries: Retries after the first attempt, so a call makes at most `max_retries + 1`

@@ -206,9 +206,11 @@ def _last_role(request: Request) -> str:
 
 def _with_text(message: BaseMessage, text: str) -> BaseMessage:
     content: Any = message.content
-    is_text = isinstance(content, str)
-    longer = f"{content}\n\n{text}" if is_text else [*content, {"type": "text", "text": text}]
-    return message.model_copy(update={"content": longer})
+    if isinstance(content, str):
+        content = f"{content}\n\n{text}"
+    else:
+        content = [*(content or ()), {"type": "text", "text": text}]
+    return message.model_copy(update={"content": content})
 
 
 def _wording(request: Request, error: EmptyCompletionError) -> str:
