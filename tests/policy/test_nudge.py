@@ -91,7 +91,7 @@ def test_a_nudge_of_ones_own(way, nudge, end):
 
 
 def test_a_nudge_that_is_no_message_is_an_error_of_the_callers(way):
-    with pytest.raises(TypeError, match=r"^nudge must return a text, a message or None, not 5$"):
+    with pytest.raises(TypeError, match=r"^nudge must return a text, a message or None, not int$"):
         sent(way, "", policy=RetryPolicy(nudge=lambda messages, error: 5))
 
 
@@ -227,9 +227,3 @@ def test_on_the_wire_the_nudge_is_a_users_turn_after_the_tools(results):
     ]
     assert {**second, "messages": 0} == {**first, "messages": 0}  # tools and all else as they were
     assert "tool_choice" not in second
-
-
-def test_what_is_no_message_is_shown_cut():
-    nudge = Nudge(lambda messages, error: ["x" * 99])
-    with pytest.raises(TypeError, match=r"or None, not \['x{38}$"):
-        nudge(Request(PROMPT, {}, MODEL), None)

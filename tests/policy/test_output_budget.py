@@ -217,10 +217,10 @@ def test_a_fallbacks_raised_budget_is_not_the_primarys(way):
         ({"factor": 1}, ValueError, "factor must be above 1 and at most 1000, not 1"),
         ({"factor": float("nan")}, ValueError, "factor must be above 1 and at most 1000, not nan"),
         ({"factor": float("inf")}, ValueError, "factor must be above 1 and at most 1000, not inf"),
-        ({"factor": "2"}, TypeError, "factor must be a number, not str"),
+        ({"factor": "2"}, ValueError, "factor must be above 1 and at most 1000, not '2'"),
         ({"ceiling": 1.5}, TypeError, "ceiling must be an int, not float"),
         ({"ceiling": 0}, ValueError, "ceiling must be at least 1, not 0"),
-        ({"parameter": 3}, TypeError, "parameter must be a name or None, not 3"),
+        ({"parameter": 3}, TypeError, "parameter must be a name or None, not int"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, error, text):

@@ -16,7 +16,6 @@ from langchain_core.runnables import RunnableLambda
 from tenacity import (
     RetryCallState,
     Retrying,
-    retry_if_exception,
     retry_if_exception_message,
     retry_if_exception_type,
     retry_if_not_exception_message,
@@ -78,8 +77,8 @@ class AsyncStrategy:
         ({"retry": TimeoutError}, TypeError, "not the class TimeoutError: call it"),
         ({"retry": "always"}, TypeError, "retry must be a tenacity retry predicate such as"),
         ({"retry": async_strategy}, TypeError, "retry must not be async"),
-        ({"nudge": ""}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
-        ({"nudge": " "}, ValueError, "nudge must not be empty; write nudge=None to repeat"),
+        ({"nudge": ""}, ValueError, "nudge must not be empty; write nudge=None, or repeat"),
+        ({"nudge": " "}, ValueError, "nudge must not be empty; write nudge=None, or repeat"),
         ({"nudge": HumanMessage(" ")}, ValueError, "nudge must not be empty; write nudge=None"),
         ({"nudge": HumanMessage([])}, ValueError, "nudge must not be empty; write nudge=None"),
         ({"nudge": 3}, TypeError, "nudge must be a text, a message or a callable"),
@@ -92,11 +91,11 @@ class AsyncStrategy:
             ValueError,
             "remedies: an answer is never retried; leave ReplyKind.ANSWER out",
         ),
-        ({"remedies": {"odd": [Nudge()]}}, ValueError, "remedies: 'odd' is no ReplyKind"),
+        ({"remedies": {"odd": [Nudge()]}}, ValueError, "'odd' is not a valid ReplyKind"),
         (
             {"remedies": {"blank": Nudge()}},
             TypeError,
-            "for blank must be a list, such as [Nudge()]",
+            "for blank must be a list of Nudge() ..., not Nudge",
         ),
         (
             {"remedies": {"blank": [Nudge()] * 3}},
@@ -108,8 +107,8 @@ class AsyncStrategy:
             ValueError,
             "max_retries=0 never reaches the last: write max_retries=1",
         ),
-        ({"remedies": {"blank": [[]]}}, ValueError, "a rung for blank is empty; write repeat"),
-        ({"remedies": {"blank": [None]}}, TypeError, "for blank must not be None; write repeat"),
+        ({"remedies": {"blank": [[]]}}, TypeError, "or repeat to change nothing, not tuple"),
+        ({"remedies": {"blank": [None]}}, TypeError, "or repeat to change nothing, not NoneType"),
         ({"remedies": {"blank": [Nudge]}}, TypeError, "not the class Nudge: call it"),
         ({"remedies": {"blank": [(Nudge,)]}}, TypeError, "not the class Nudge: call it"),
         ({"remedies": {"blank": ["Go on."]}}, TypeError, "a remedy for blank must be a callable"),
@@ -117,11 +116,11 @@ class AsyncStrategy:
         (
             {"remedies": {"blank": [Nudge()], "malformed": None}, "nudge": "Go on."},
             ValueError,
-            "nudge is not used where remedies are given for both blank and malformed: write Nudge",
+            "remedies replace nudge for both its kinds: write Nudge() there",
         ),
-        ({"terminal_tools": "send"}, TypeError, "not one: write terminal_tools=['send']"),
-        ({"terminal_tools": 3}, TypeError, "terminal_tools must be names of tools, not 3"),
-        ({"terminal_tools": [len]}, TypeError, "terminal_tools must be names of tools, not [<"),
+        ({"terminal_tools": "send"}, TypeError, "terminal_tools must be a list of names, not str"),
+        ({"terminal_tools": 3}, TypeError, "terminal_tools must be a list of names, not int"),
+        ({"terminal_tools": [len]}, TypeError, "must be a list of names, not builtin_function"),
         ({"accept": True}, TypeError, "accept must be a callable (messages, reply) that returns"),
         ({"accept": async_strategy}, TypeError, "accept must not be async"),
         ({"require_tool_call": "yes"}, TypeError, "require_tool_call must be True or False"),
@@ -132,8 +131,8 @@ class AsyncStrategy:
         ({"max_held_seconds": True}, TypeError, "max_held_seconds must be a number of seconds or"),
         ({"on_exhausted": ""}, ValueError, "on_exhausted must not be an empty text"),
         ({"on_exhausted": " "}, ValueError, "on_exhausted must not be an empty text"),
-        ({"on_exhausted": "Raise"}, ValueError, "on_exhausted='Raise': write 'raise'"),
-        ({"on_exhausted": " RETURN"}, ValueError, "on_exhausted=' RETURN': write 'return'"),
+        ({"on_exhausted": "Raise"}, ValueError, 'write "return" or "raise", or AIMessage'),
+        ({"on_exhausted": " RETURN"}, ValueError, "on_exhausted=' RETURN' is one word"),
         (
             {"on_exhausted": "rasie"},
             ValueError,
@@ -142,13 +141,13 @@ class AsyncStrategy:
         ({"on_exhausted": "error"}, ValueError, "on_exhausted='error' is one word"),
         ({"on_exhausted": " Sorry. "}, ValueError, "on_exhausted=' Sorry. ' is one word"),
         ({"on_exhausted": "\u200b"}, ValueError, "on_exhausted must not be an empty text"),
-        ({"on_exhausted": None}, TypeError, 'on_exhausted must not be None; write "return"'),
+        ({"on_exhausted": None}, TypeError, 'on_exhausted must be "return", "raise", a text'),
         ({"on_exhausted": 3}, TypeError, 'on_exhausted must be "return", "raise", a text'),
         ({"on_exhausted": ValueError}, TypeError, "not the class ValueError: call it"),
         (
             {"on_exhausted": AIMessage(content=" ")},
             ValueError,
-            "on_exhausted must not be an empty AIMessage",
+            "on_exhausted must not be an empty text",
         ),
     ],
 )
@@ -237,14 +236,18 @@ def test_a_kind_is_turned_off_by_no_ladder(off):
     assert policy == RetryPolicy(remedies={ReplyKind.BLANK: (), ReplyKind.TRUNCATED: [repeat]})
 
 
-def test_names_of_terminal_tools_may_come_one_by_one():
-    assert RetryPolicy(terminal_tools=(name for name in ["a", "b"])).terminal_tools == ("a", "b")
+def test_the_names_of_terminal_tools_are_the_policys_own():
+    names = ["a", "b"]
+    policy = RetryPolicy(terminal_tools=names)
+    names.clear()
+    assert policy.terminal_tools == ("a", "b")
+    assert RetryPolicy(terminal_tools={"a"}).terminal_tools == ("a",)
 
 
 @pytest.mark.parametrize(
     ("nudge", "error", "text"),
     [
-        ("", ValueError, "nudge must not be empty; write Nudge() for a wording that fits"),
+        ("", ValueError, "nudge must not be empty; write nudge=None, or repeat in a ladder"),
         (" \n", ValueError, "nudge must not be empty"),
         (HumanMessage(""), ValueError, "nudge must not be empty"),
         (5, TypeError, "nudge must be a text, a message or a callable"),
@@ -258,7 +261,7 @@ def test_wrong_nudges_are_refused_when_they_are_made(nudge, error, text):
 
 
 class Async:
-    """All forms that an async callable may have."""
+    """Forms that an async callable may have; those seen only in what they return are elsewhere."""
 
     async def method(self, *args):
         return True
@@ -266,18 +269,13 @@ class Async:
     async def __call__(self, *args):
         return True
 
-    async def pieces(self, *args):
-        yield True
-
 
 ASYNC = [
     async_strategy,
     Async().method,
     Async(),
-    Async().pieces,
     functools.partial(async_strategy, 1),
     functools.partial(functools.partial(Async().method), 1),
-    functools.partial(Async()),
 ]
 
 
@@ -290,22 +288,6 @@ def test_async_callables_are_refused_when_the_policy_is_made(name, call):
     text = "a remedy for blank" if name == "remedies" else name
     with pytest.raises(TypeError, match=f"{text} must not be async"):
         RetryPolicy(**{name: given})
-
-
-@pytest.mark.parametrize("call", ASYNC, ids=named)
-@pytest.mark.parametrize(
-    ("name", "combine"),
-    [
-        ("stop", lambda call: stop_after_delay(9) | call),
-        ("stop", lambda call: stop_after_delay(9) & (stop_after_delay(9) | call)),
-        ("wait", lambda call: wait_fixed(9) + wait_chain(call)),
-        ("retry", retry_if_exception),
-        ("retry", lambda call: retry_if_exception(call) | retry_if_exception_type(OSError)),
-    ],
-)
-def test_so_are_those_put_together_with_strategies_of_tenacity(name, combine, call):
-    with pytest.raises(TypeError, match=f"{name} must not be async"):
-        RetryPolicy(**{name: combine(call)})
 
 
 def test_the_policy_is_frozen():
@@ -379,7 +361,6 @@ class Slotted:
 class Holding:
     def __init__(self, texts):
         self.texts = texts
-        self.me = self
 
     def nudge(self, messages, error):
         return self.texts[0]
@@ -428,11 +409,11 @@ EQUAL = [
     ),
     (RetryPolicy(terminal_tools=["a"]), RetryPolicy(terminal_tools=("a",))),
     (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("a"))),
-    (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding(["a"]))),
     (RetryPolicy(nudge=HOLDING.nudge), RetryPolicy(nudge=HOLDING.nudge)),
     (RetryPolicy(nudge=Named(["a"])), RetryPolicy(nudge=Named(["A"]))),
     (with_ladder(Counting(["a"])), with_ladder(Counting(["a"], counted=1))),
-    (with_ladder(Nudge(HOLDING)), with_ladder(Nudge(Holding(["a"])))),
+    (with_ladder(Nudge(Slotted("a"))), with_ladder(Nudge(Slotted("a")))),
+    (with_ladder(Nudge(HOLDING)), with_ladder(Nudge(HOLDING))),
     (
         RetryPolicy(nudge=functools.partial(shout, extra=[1])),
         RetryPolicy(nudge=functools.partial(shout, extra=[1])),
@@ -468,7 +449,8 @@ DIFFERENT = [
     (RetryPolicy(hold_reasoning=False), RetryPolicy()),
     (RetryPolicy(nudge=Slotted("a")), RetryPolicy(nudge=Slotted("b"))),
     (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding(["b"]))),
-    (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding([]))),
+    (RetryPolicy(nudge=Holding(["a"])), RetryPolicy(nudge=Holding(["a"]))),
+    (RetryPolicy(wait=Slotted("a")), RetryPolicy(wait=wait_fixed(2))),
     (RetryPolicy(nudge=Holding(["a"]).nudge), RetryPolicy(nudge=Holding(["a"]).nudge)),
     (RetryPolicy(nudge=HOLDING), RetryPolicy(nudge=HOLDING.nudge)),
     (RetryPolicy(nudge=Named(["a"])), RetryPolicy(nudge=Named(["b"]))),
@@ -530,36 +512,6 @@ def test_it_does_not_count_which_objects_are_one():
     assert hash(shared) == hash(apart)
 
 
-def chain(length, end):
-    for _ in range(length):
-        end = [end]
-    return end
-
-
-def test_what_holds_itself_and_what_is_deep_can_be_compared():
-    def loop(*parts):
-        first = Holding([*parts])
-        first.texts.append(Holding([first]))
-        return RetryPolicy(nudge=first)
-
-    assert loop("a") == loop("a")
-    assert loop("a") != loop("b")
-    assert RetryPolicy(nudge=Holding(chain(9999, 1))) == RetryPolicy(nudge=Holding(chain(9999, 1)))
-    assert RetryPolicy(nudge=Holding(chain(9999, 1))) != RetryPolicy(nudge=Holding(chain(9999, 2)))
-
-
-def test_what_is_shared_many_times_is_compared_once():
-    """Else it would take 2**99 steps."""
-
-    def tree():
-        end = ["a"]
-        for _ in range(99):
-            end = [end, end]
-        return RetryPolicy(nudge=Holding(end))
-
-    assert tree() == tree()
-
-
 class Big:
     """What holds an agent: of no interest to a policy that has a method of it."""
 
@@ -599,11 +551,11 @@ def test_a_pickled_copy_without_functions_is_equal_to_it():
         stop=(stop_after_delay(9) & stop_after_rejected_tokens(9)) | RetryBudget(share=0.5),
         nudge=HumanMessage("Go on."),
         remedies={
-            ReplyKind.BLANK: [Nudge(Holding(["a"])), (WithParams(a=[1]), Counting(["a"]))],
+            ReplyKind.BLANK: [Nudge(Counting(["a"])), (WithParams(a=[1]), Counting(["a"]))],
             ReplyKind.BLOCKED: [FallbackModel(SerializableModel())],
         },
         terminal_tools=["send"],
-        accept=Holding(["a"]),
+        accept=Counting(["a"]),
         on_exhausted=AIMessage("Sorry."),
     )
     for again in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy), copy.copy(policy)):

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from langchain_core.messages import AIMessage
+from tenacity import retry_if_exception, stop_after_delay
 
 from conftest import ask
 from langchain_retrying import Nudge, ReplyKind, RetryingChatModel, RetryPolicy
@@ -46,6 +47,7 @@ def with_remedy(call):
         ("on_exhausted", lambda call: {"on_exhausted": call, "max_retries": 0}),
         ("wait", lambda call: {"wait": call}),
         ("stop", lambda call: {"stop": call}),
+        ("stop", lambda call: {"stop": stop_after_delay(9) | call}),
     ],
 )
 def test_a_blank_is_not_judged_by_it(way, name, arguments, call):
@@ -59,10 +61,11 @@ def test_a_blank_is_not_judged_by_it(way, name, arguments, call):
 
 @pytest.mark.parametrize("call", RETURNED, ids=["coroutine", "async generator", "awaitable"])
 def test_an_exception_is_not_judged_by_it(way, call):
-    model = ScriptedChatModel([TimeoutError("late"), "never"])
-    with pytest.raises(TypeError, match="retry must not be async, but has returned"):
-        ask(way, RetryingChatModel(model, RetryPolicy(wait=None, retry=call)))
-    assert len(model.requests) == 1
+    for retry in (call, retry_if_exception(call)):
+        model = ScriptedChatModel([TimeoutError("late"), "never"])
+        with pytest.raises(TypeError, match="retry must not be async, but has returned"):
+            ask(way, RetryingChatModel(model, RetryPolicy(wait=None, retry=retry)))
+        assert len(model.requests) == 1
 
 
 async def test_a_task_is_none_of_ours_to_end():

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from tenacity.retry import retry_base
+from tenacity.stop import stop_base
+from tenacity.wait import wait_base
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Whether two values are equal, or of one type and made of equal parts.
+    """Whether two values are equal.
 
-    A list, a mapping and a dataclass are made of what they hold; another object without an `==` of
-    its own of what pickle would keep. So a function is equal to itself only, and so is a lock. Two
-    models are equal if LangChain's caches take them for one: clients inside have no `==`.
+    Lists, mappings, dataclasses and tenacity's strategies are if their parts are; all else is if
+    its own `==` says so, so a function is equal to itself only, and so is a lock.
     """
-    pairs = [(one, other)]
-    seen: dict[tuple[int, int], Any] = {}
-    while pairs:
-        one, other = pair = pairs.pop()
-        if one is other or (id(one), id(other)) in seen:
-            continue
-        seen[id(one), id(other)] = pair  # kept, so that the ids stay theirs
-        parts, others = _parts(one), _parts(other)
-        if parts is None or others is None:
-            if one != other:
-                return False
-        elif type(one) is type(other) and parts.keys() == others.keys():
-            pairs += [(part, others[name]) for name, part in parts.items()]
-        else:
-            return False
-    return True
+    parts, others = _parts(one), _parts(other)
+    if parts is None or others is None:
+        return bool(one == other)
+    if type(one) is not type(other) or parts.keys() != others.keys():
+        return False
+    return all(are_equal(part, others[name]) for name, part in parts.items())
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:
@@ -41,26 +34,14 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         return value
     if isinstance(value, (list, tuple)):
         return dict(enumerate(value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
-    if isinstance(value, BaseChatModel):
+    if isinstance(value, (stop_base, wait_base, retry_base, partial)):
+        return _parts(value.__reduce_ex__(4))  # what pickle would keep
+    if isinstance(value, BaseChatModel):  # as LangChain's caches do: clients have no `==`
         return {"key": value._get_llm_string()}
-    if getattr(value, "__module__", None) == "tenacity.retry":
-        return _parts_of_predicate(value)
-    equal: Any = type(value).__eq__
-    if equal is not object.__eq__:
-        return None
-    try:
-        return _parts(value.__reduce_ex__(4))
-    except Exception:
-        return None
-
-
-def _parts_of_predicate(value: Any) -> Mapping[str, Any] | None:
-    """Of `retry_if_exception_type(OSError)`: it holds a function, or method, of its own making."""
-    if isinstance(value, types.MethodType):
-        return {"function": value.__func__, "self": value.__self__}
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, (FunctionType, MethodType)) and value.__module__ == "tenacity.retry":
+        # Held by its predicates, such as `retry_if_exception_type(OSError)`; or their own method.
         closure = [cell.cell_contents for cell in value.__closure__ or ()]
         return {"code": value.__code__, "closure": closure}
-    return _parts(value.__reduce_ex__(4))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value) if field.compare}
+    return None

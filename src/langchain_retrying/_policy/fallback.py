@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,9 @@ from langchain_core.runnables.base import RunnableBinding
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from langchain_retrying._errors import EmptyCompletionError
+from langchain_retrying._policy import tool_choice
+from langchain_retrying._policy.checks import check_kind
 from langchain_retrying._policy.remedies import Request
-from langchain_retrying._policy.tool_choice import (
-    TOOL_ARGUMENTS,
-    forbids_tools,
-    forced_tools,
-    tools_of,
-)
 from langchain_retrying._policy.wrappers import unwrapped
 
 logger = logging.getLogger("langchain_retrying")
@@ -53,29 +49,25 @@ class FallbackModel:
     model: BaseChatModel | RunnableBinding[Any, Any]
 
     def __post_init__(self) -> None:
-        model, _ = _unbound(self.model)
-        if not isinstance(model, BaseChatModel):
-            raise TypeError(
-                f"FallbackModel needs a chat model or a binding of one, not {type(model).__name__}"
-            )
+        must = "FallbackModel needs a chat model or a binding of one"
+        check_kind(must, _unbound(self.model)[0], BaseChatModel)
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request | None:
         """The same messages for the other model; None: it can't have the tools."""
         model, bound = _unbound(self.model)
-        left_out = {*_MODEL, *TOOL_ARGUMENTS} if tools_of(bound) else {*_MODEL}
-        kwargs: Mapping[str, Any] = {
-            key: value for key, value in request.kwargs.items() if key not in left_out
-        }
+        replaced = tool_choice.TOOL_ARGUMENTS if tool_choice.tools_of(bound) else ()
+        left_out = (*_MODEL, *replaced)
+        kwargs = {key: value for key, value in request.kwargs.items() if key not in left_out}
         if _is_of_one_integration(model, request.model):
             return replace(request, model=model, kwargs={**kwargs, **bound})
         try:
-            model, kwargs = _unbound(_with_tools(model, kwargs))
+            model, tools = _unbound(_with_tools(model, kwargs))
         except Exception as refusal:  # of the integration's own; without it, a blank is returned
             name, why = type(model).__name__, type(refusal).__name__
             logger.warning("%s can't stand in, it does not take the tools (%s)", name, why)
             return None
-        messages = _retold(request.messages)
-        return replace(request, messages=messages, model=model, kwargs={**kwargs, **bound})
+        messages = [_retold(message) for message in request.messages]
+        return replace(request, messages=messages, model=model, kwargs={**tools, **bound})
 
 
 def _unbound(runnable: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -96,15 +88,16 @@ def _is_of_one_integration(one: BaseChatModel, other: BaseChatModel) -> bool:
 
 def _with_tools(model: BaseChatModel, kwargs: Mapping[str, Any]) -> Any:
     """The model with the tools of a request for another integration, in the form it takes."""
-    tools = [_as_function(tool) for tool in tools_of(kwargs) if not _runs_at_the_provider(tool)]
-    if not tools or forbids_tools(kwargs):
+    given = [tool for tool in tool_choice.tools_of(kwargs) if not _runs_at_the_provider(tool)]
+    tools = [_as_function(tool) for tool in given]
+    if not tools or tool_choice.forbids_tools(kwargs):
         return model
     names = [tool["name"] for tool in tools]
-    forced = [name for name in forced_tools(kwargs) if name in names]
-    choice: dict[str, Any] = {}
+    forced = [name for name in tool_choice.forced_tools(kwargs) if name in names]
     # Where `bind_tools` has no such parameter, its words are the provider's own.
-    if forced and "tool_choice" in inspect.signature(model.bind_tools).parameters:
-        choice["tool_choice"] = forced[0] if len(forced) == 1 < len(names) else "any"
+    takes_choice = "tool_choice" in inspect.signature(model.bind_tools).parameters
+    word = forced[0] if len(forced) == 1 < len(names) else "any"
+    choice = {"tool_choice": word} if forced and takes_choice else {}
     openai = [{"type": "function", "function": tool} for tool in tools]
     try:
         return model.bind_tools(openai, **choice)
@@ -130,33 +123,22 @@ def _as_function(tool: Any) -> dict[str, Any]:
 
 
 def _as_json_schema(function: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {},
-        **function.get("parameters", {}),
-        "title": function["name"],
-        "description": function.get("description", ""),
-    }
+    schema = {"type": "object", "properties": {}, **function.get("parameters", {})}
+    return {**schema, "title": function["name"], "description": function.get("description", "")}
 
 
-def _retold(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Messages with the assistant's turns in the words of all integrations: text and tool calls.
+def _retold(message: BaseMessage) -> BaseMessage:
+    """A message with the assistant's turn in the words of all integrations: text and tool calls.
 
     Blocks of reasoning, of tool calls and of the provider's own tools stand there in the format
     of who made them: others raise at them, send them on to be refused, or lose the text with them.
     """
-    if not any(isinstance(one, AIMessage) and isinstance(one.content, list) for one in messages):
-        return messages
-    return [_in_plain_words(one) if isinstance(one, AIMessage) else one for one in messages]
-
-
-def _in_plain_words(message: AIMessage) -> AIMessage:
-    if isinstance(message.content, str):
+    if not isinstance(message, AIMessage) or isinstance(message.content, str):
         return message
-    text = "".join(
-        block if isinstance(block, str) else block.get("text") or ""
+    blocks = [
+        {"type": "text", "text": block} if isinstance(block, str) else block
         for block in message.content
-        if isinstance(block, str) or block.get("type") == "text"
-    )
+    ]
+    text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
     # `output_version`, among the metadata, would say that the content is not text.
     return message.model_copy(update={"content": text, "response_metadata": {}})

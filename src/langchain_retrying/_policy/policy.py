@@ -11,19 +11,9 @@ from tenacity.wait import wait_random_exponential
 
 from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._judge.reply import ReplyKind
-from langchain_retrying._policy.checks import (
-    check_bool,
-    check_callable,
-    check_int,
-    check_nudge,
-    check_on_exhausted,
-    check_seconds,
-    checked_names,
-    checked_remedies,
-    returned,
-)
+from langchain_retrying._policy import checks
 from langchain_retrying._policy.equality import are_equal
-from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, repeat
+from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, remedy_of
 from langchain_retrying._policy.stops import RetryBudget, budgets_in, deadline_in, event_in
 
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
@@ -33,6 +23,14 @@ DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, 
 _NUDGED = frozenset({ReplyKind.BLANK, ReplyKind.MALFORMED})
 """Kinds that are retried, and whose retry has the nudge, unless the policy says otherwise."""
 
+_CALLABLES = {
+    "wait": "a tenacity wait strategy such as wait_fixed(2)",
+    "stop": "a tenacity stop strategy such as stop_after_delay(30)",
+    "retry": "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
+    "accept": "a callable (messages, reply) that returns a bool",
+}
+"""Fields that hold a callable or None, and what it is to be."""
+
 OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 
 
@@ -40,8 +38,9 @@ OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 class RetryPolicy:
     """How empty completions are retried.
 
-    Frozen, hashable and picklable where its parts are; equal to another with equal parts. One
-    policy may serve any number of models, threads and event loops.
+    Frozen, hashable and picklable where its parts are; equal to another with equal parts, be they
+    tenacity's strategies or remedies (an object of your own needs an `==` for that, as a dataclass
+    has). One policy may serve any number of models, threads and event loops.
 
     Args:
         max_retries: Retries after the first attempt, so a call makes at most `max_retries + 1`
@@ -122,46 +121,41 @@ class RetryPolicy:
     on_exhausted: OnExhausted = "return"
 
     def __post_init__(self) -> None:
-        check_int("max_retries", self.max_retries, at_least=0)
-        check_int("max_held_bytes", self.max_held_bytes, at_least=1)
-        check_callable("wait", self.wait, "a tenacity wait strategy such as wait_fixed(2)")
-        check_callable("stop", self.stop, "a tenacity stop strategy such as stop_after_delay(30)")
-        check_callable(
-            "retry",
-            self.retry,
-            "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
-        )
-        if self.nudge is not None:
-            check_nudge(self.nudge, "nudge=None to repeat silently")
+        checks.check_int("max_retries", self.max_retries, at_least=0)
+        checks.check_int("max_held_bytes", self.max_held_bytes, at_least=1)
+        if self.max_held_seconds is not None:
+            must = "max_held_seconds must be a number of seconds or None"
+            checks.check_kind(must, self.max_held_seconds, int, float)
+            if not self.max_held_seconds > 0:
+                raise ValueError(f"max_held_seconds must be above 0, not {self.max_held_seconds}")
+        for name in ("require_tool_call", "hold_reasoning"):
+            checks.check_kind(f"{name} must be True or False", getattr(self, name), bool)
+        for name, wanted in _CALLABLES.items():
+            if getattr(self, name) is not None:
+                checks.check_callable(name, getattr(self, name), f"{wanted}, or None")
+        checks.check_on_exhausted(self.on_exhausted)
+        must = "terminal_tools must be a list of names"
+        checks.check_kind(must, self.terminal_tools, list, tuple, set, frozenset)
+        for tool in self.terminal_tools:
+            checks.check_kind(must, tool, str)
+        object.__setattr__(self, "terminal_tools", tuple(self.terminal_tools))
+        remedy_of(self.nudge)  # it is checked there
         if self.remedies is not None:
-            remedies = checked_remedies(self.remedies, self.max_retries)
-            if self.nudge not in (None, DEFAULT_NUDGE) and remedies.keys() >= _NUDGED:
-                raise ValueError(
-                    "nudge is not used where remedies are given for both blank and malformed: "
-                    "write Nudge(...) in them"
-                )
-            object.__setattr__(self, "remedies", remedies)  # the caller's own may change
-        object.__setattr__(self, "terminal_tools", checked_names(self.terminal_tools))
-        check_callable("accept", self.accept, "a callable (messages, reply) that returns a bool")
-        check_bool("require_tool_call", self.require_tool_call)
-        check_bool("hold_reasoning", self.hold_reasoning)
-        check_seconds("max_held_seconds", self.max_held_seconds)
-        check_on_exhausted(self.on_exhausted)
+            ladders = checks.checked_ladders(self.remedies, self.max_retries)
+            if self.nudge not in (None, DEFAULT_NUDGE) and ladders.keys() >= _NUDGED:
+                raise ValueError("remedies replace nudge for both its kinds: write Nudge() there")
+            object.__setattr__(self, "remedies", ladders)  # the caller's own may change
 
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:
         """The remedies of each kind that is retried."""
-        nudge = self.nudge
-        if nudge is None:
-            ladder: tuple[Rung] = (repeat,)
-        else:
-            ladder = (nudge if isinstance(nudge, Nudge) else Nudge(nudge),)
-        ladders = {**dict.fromkeys(_NUDGED, ladder), **(self.remedies or {})}
+        by_default = dict.fromkeys(_NUDGED, (remedy_of(self.nudge),))
+        ladders = {**by_default, **(self.remedies or {})}
         return {kind: ladder for kind, ladder in ladders.items() if ladder}
 
     def waits(self, retry_state: RetryCallState) -> float:
         """How many seconds to wait before the next attempt."""
-        return 0.0 if self.wait is None else returned("wait", self.wait(retry_state))
+        return 0.0 if self.wait is None else checks.returned("wait", self.wait(retry_state))
 
     @cached_property
     def budgets(self) -> tuple[RetryBudget, ...]:

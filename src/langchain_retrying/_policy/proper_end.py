@@ -15,14 +15,12 @@ def follows_terminal_tool(messages: Sequence[BaseMessage], names: Collection[str
     """
     ids = set()
     for message in reversed(messages):
-        if isinstance(message, ToolMessage):
-            if message.status != "error":
-                if message.name in names:
-                    return True
-                ids.add(message.tool_call_id)
-        elif isinstance(message, FunctionMessage):
-            return message.name in names
-        else:  # not every agent loop names its results
+        if not isinstance(message, (ToolMessage, FunctionMessage)):
+            # Not every agent loop names its results.
             calls = message.tool_calls if isinstance(message, AIMessage) else []
             return any(call["id"] in ids and call["name"] in names for call in calls)
+        if getattr(message, "status", "success") != "error":
+            if message.name in names:
+                return True
+            ids.add(getattr(message, "tool_call_id", None))
     return False

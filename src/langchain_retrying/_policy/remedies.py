@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_retrying._errors import EmptyCompletionError
-from langchain_retrying._judge.reply import ReplyKind
-from langchain_retrying._policy.checks import check_nudge, returned
-from langchain_retrying._policy.wrappers import is_wrapper
+from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message
+from langchain_retrying._policy.checks import check_callable, check_kind, returned
+from langchain_retrying._policy.tool_choice import tools_of
+from langchain_retrying._policy.wrappers import unwrapped
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,6 @@ class Request:
     nudge_refused: bool = False
     """Of the original request: whether the provider has refused a nudge; `Nudge` adds none then."""
 
-    @property
-    def has_tools(self) -> bool:
-        """Whether the model may call a tool."""
-        return bool(self.kwargs.get("tools") or self.kwargs.get("functions"))
-
 
 Remedy = Callable[[Request, EmptyCompletionError], Request | None]
 """`(original request, account of what was rejected so far) -> request of the next attempt`.
@@ -51,11 +47,8 @@ that there is nothing to try, and ends the call as if no retry were left.
 Rung = Remedy | Sequence[Remedy]
 """A remedy, or several that are applied one after the other."""
 
-NudgeText = (
-    str
-    | BaseMessage
-    | Callable[[Sequence[BaseMessage], EmptyCompletionError], str | BaseMessage | None]
-)
+NudgeCallable = Callable[[Sequence[BaseMessage], EmptyCompletionError], str | BaseMessage | None]
+NudgeText = str | BaseMessage | NudgeCallable
 """A nudge: its text (sent as a `HumanMessage`), a message, or a callable `(messages, error)` that
 returns either, or None to repeat silently."""
 
@@ -94,27 +87,27 @@ class Nudge:
     nudge: NudgeText | None = None
 
     def __post_init__(self) -> None:
-        check_nudge(self.nudge, "Nudge() for a wording that fits, or repeat to say nothing")
+        content: Any = getattr(self.nudge, "content", self.nudge)
+        if not isinstance(self.nudge, (str, BaseMessage, type(None))):
+            check_callable("nudge", self.nudge, "a text, a message or a callable (messages, error)")
+        elif content is not None and is_empty_ai_message(AIMessage(content)):
+            raise ValueError("nudge must not be empty; write nudge=None, or repeat in a ladder")
 
     def __call__(self, request: Request, error: EmptyCompletionError) -> Request:
         """The request with the nudge at the end; the messages given are not changed."""
-        if request.nudge_refused or _last_role(request) == "assistant":
+        role = _last_role(request)
+        if request.nudge_refused or role.startswith(_ASSISTANT):
             return request
-        nudge: str | BaseMessage | None
-        if self.nudge is None:
-            nudge = _wording(request, error)
-        elif isinstance(self.nudge, (str, BaseMessage)):
-            nudge = self.nudge
-        else:
-            nudge = returned("nudge", self.nudge(request.messages, error))
+        nudge: Any = _wording(request, error) if self.nudge is None else self.nudge
+        if callable(nudge):
+            nudge = returned("nudge", nudge(request.messages, error))
         if nudge is None or nudge == "":
             return request
-        if not isinstance(nudge, (str, BaseMessage)):
-            raise TypeError(f"nudge must return a text, a message or None, not {nudge!r:.40}")
+        check_kind("nudge must return a text, a message or None", nudge, str, BaseMessage)
         messages = list(request.messages)
         if isinstance(nudge, BaseMessage):
             messages.append(nudge.model_copy(deep=True))  # the inner model may write into it
-        elif _must_speak_inside(request):
+        elif role.startswith(_USER) or (role == "tool" and "mistral" in request.model._llm_type):
             messages[-1] = _with_text(messages[-1], nudge)
         else:
             messages.append(HumanMessage(content=nudge))
@@ -123,6 +116,13 @@ class Nudge:
 
 DEFAULT_NUDGE = Nudge()
 """The wording that fits what happened."""
+
+
+def remedy_of(nudge: NudgeText | Nudge | None) -> Remedy:
+    """The remedy that a policy's nudge stands for."""
+    if nudge is None:
+        return repeat
+    return nudge if isinstance(nudge, Nudge) else Nudge(nudge)
 
 
 @dataclass(frozen=True, init=False)
@@ -150,11 +150,7 @@ class WithParams:
         return replace(request, kwargs={**request.kwargs, **self.params})
 
     def __repr__(self) -> str:
-        # Numbers only: others, such as headers, may hold secrets.
-        shown = (
-            f"{key}={value!r}" if isinstance(value, (int, float)) else f"{key}=..."
-            for key, value in self.params.items()
-        )
+        shown = (f"{key}=..." for key in self.params)  # headers, for one, may hold secrets
         return f"WithParams({', '.join(shown)})"
 
 
@@ -187,66 +183,51 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
     changed = None
     for remedy in (rung,) if callable(rung) else rung:
         result = returned("a remedy", remedy(changed or request, error))
-        if not isinstance(result, (Request, type(None))):
-            raise TypeError(f"a remedy must return a Request or None, not {type(result).__name__}")
-        if result is not None and not issubclass(type(result.model), BaseChatModel):
-            raise TypeError(
-                f"a remedy's model must be a chat model, not {type(result.model).__name__}: put "
-                "what is bound to one into the request's kwargs"
-            )
-        if result is not None and is_wrapper(result.model):
-            # It would retry within each retry; this very wrapper without an end.
-            raise TypeError("a remedy's model must not be wrapped: give its inner_model")
-        changed = result or changed  # of several, one that has nothing to try is left out
+        if result is None:
+            continue  # of several, one that has nothing to try is left out
+        check_kind("a remedy must return a Request or None", result, Request)
+        model = unwrapped(result.model)  # it would retry within each retry
+        must = "a remedy's model must be a chat model, and what is bound to one be among kwargs"
+        check_kind(must, model, BaseChatModel)
+        changed = replace(result, model=model)
     return changed
 
 
-_ROLES = ((AIMessage, "assistant"), (HumanMessage, "user"), (ToolMessage, "tool"))
+_ASSISTANT = ("ai", "assistant", "model")
+_USER = ("human", "user")
+"""How roles begin, and the types of messages and of their chunks."""
 
 
-def _last_role(request: Request) -> str | None:
-    """Whose turn the last message is."""
+def _last_role(request: Request) -> str:
+    """Whose turn the last message is, in lower case."""
     last = request.messages[-1] if request.messages else None
-    if isinstance(last, ChatMessage):
-        role = last.role.lower()
-        return {"human": "user", "ai": "assistant", "model": "assistant"}.get(role, role)
-    return next((role for kind, role in _ROLES if isinstance(last, kind)), None)
-
-
-def _must_speak_inside(request: Request) -> bool:
-    """Whether a user's turn of its own may be refused."""
-    role = _last_role(request)
-    return role == "user" or (role == "tool" and "mistral" in request.model._llm_type)
+    return str(getattr(last, "role", getattr(last, "type", ""))).lower()
 
 
 def _with_text(message: BaseMessage, text: str) -> BaseMessage:
-    content = message.content
-    longer: Any = (
-        f"{content}\n\n{text}"
-        if isinstance(content, str)
-        else [*(content or ()), {"type": "text", "text": text}]
-    )
-    return message.model_copy(update={"content": longer})
+    content: Any = message.content
+    if isinstance(content, str):
+        content = f"{content}\n\n{text}"
+    else:
+        content = [*(content or ()), {"type": "text", "text": text}]
+    return message.model_copy(update={"content": content})
 
 
 def _wording(request: Request, error: EmptyCompletionError) -> str:
     """What is wanted, without a word on what came: models answer that with apologies."""
-    last = error.rejected[-1]
-    again = error.attempts % 2 == 0  # so that no retry sends what the one before has sent
+    last, has_tools = error.rejected[-1], bool(tools_of(request.kwargs))
+    # No retry sends what the one before has sent.
+    call, tell = ("Please call", "Please tell") if error.attempts % 2 == 0 else ("Call", "Tell")
     if error.expected_tools:
-        names = " or ".join(error.expected_tools)
-        wanted = f"{'Please call' if again else 'Call'} {names} now, with what you know."
+        wanted = f"{call} {' or '.join(error.expected_tools)} now, with what you know."
     else:
-        wanted = f"{'Please tell' if again else 'Tell'} me the answer to my request, in a sentence "
-        wanted += "if that is enough"
-        if request.has_tools:
+        wanted = f"{tell} me the answer to my request, in a sentence if that is enough"
+        if has_tools:
             wanted += ", or make a tool call that is still needed; do not repeat one you have made"
         wanted += "."
+    if last.kind is ReplyKind.TRUNCATED:
+        return f"Be brief. {wanted}"
     if last.kind is ReplyKind.MALFORMED:
-        if request.has_tools and not last.saw_text:
-            wanted += " Write a tool call's arguments as valid JSON."
-    elif last.kind is ReplyKind.TRUNCATED:
-        wanted = f"Be brief. {wanted}"
-    elif last.saw_reasoning:
-        wanted = f"You have thought enough. {wanted}"
-    return wanted
+        invalid = has_tools and not last.saw_text
+        return f"{wanted} Write a tool call's arguments as valid JSON." if invalid else wanted
+    return f"You have thought enough. {wanted}" if last.saw_reasoning else wanted

@@ -7,25 +7,24 @@ from typing import Any
 
 from langchain_core.tools import BaseTool
 
-_ANY = frozenset({"any", "required"})
-_NOT_FORCED = frozenset({"auto", "none", "validated"})
-_TOOLS = ("tools", "functions")
+_ANY = ("any", "required")
+_MODES = (*_ANY, "auto", "none", "validated")
+"""Words for a choice; any other is a tool's name."""
 _CHOICES = ("tool_choice", "toolChoice", "function_call", "tool_config")
-TOOL_ARGUMENTS = (*_TOOLS, *_CHOICES, "toolConfig")
+TOOL_ARGUMENTS = ("tools", "functions", "toolConfig", *_CHOICES)
 """Call arguments that offer or force tools."""
-# Where a choice stands inside another: OpenAI's, Bedrock's, Gemini's.
-_INSIDE = ("function", "custom", "allowed_tools", "tool", "function_calling_config")
+# Where a choice stands inside another: OpenAI's, Bedrock's, Gemini's; and so for a tool's name.
+_INSIDE_CHOICE = ("function", "custom", "allowed_tools", "tool", "function_calling_config")
+_INSIDE_TOOL = ("function", "toolSpec", "function_declarations", "functionDeclarations")
 
 
 def tools_of(kwargs: Mapping[str, Any]) -> list[Any]:
     """The tools in a request's call arguments; those that are pydantic objects as mappings."""
-    return [
-        _as_mapping(tool)
-        for source in _sources(kwargs)
-        for key in _TOOLS
-        if isinstance(source.get(key), (list, tuple))  # an iterator would be used up
-        for tool in source[key]
-    ]
+    arguments = _arguments(kwargs)
+    given = (arguments.get("tools"), arguments.get("functions"))
+    # An iterator would be used up.
+    lists = [tools for tools in given if isinstance(tools, (list, tuple))]
+    return [_as_mapping(tool) for tools in lists for tool in tools]
 
 
 def offered_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,25 +34,24 @@ def offered_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
 
 def forced_tools(kwargs: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the tools of which a request says that one must be called; empty: none must."""
-    for choice in _choices(kwargs):
-        return _forced(choice, offered_tools(kwargs))
-    return ()
+    choices = _choices(kwargs)
+    return _forced(choices[0], offered_tools(kwargs)) if choices else ()
 
 
 def forbids_tools(kwargs: Mapping[str, Any]) -> bool:
     """Whether a request offers tools and says that none may be called."""
-    return any(_mode(_innermost(choice)) == "none" for choice in _choices(kwargs))
+    return any(_mode(_read(choice)) == "none" for choice in _choices(kwargs))
 
 
-def _choices(kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    for source in _sources(kwargs):
-        yield from (source[key] for key in _CHOICES if source.get(key))
+def _choices(kwargs: Mapping[str, Any]) -> list[Any]:
+    arguments = _arguments(kwargs)
+    return [arguments[key] for key in _CHOICES if arguments.get(key)]
 
 
-def _sources(kwargs: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Where tools and a choice may stand: Bedrock's may be one step further in."""
+def _arguments(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call arguments, with Bedrock's that may stand one step further in."""
     config = kwargs.get("toolConfig")
-    return (kwargs, config) if isinstance(config, Mapping) else (kwargs,)
+    return {**config, **kwargs} if isinstance(config, Mapping) else kwargs
 
 
 def _as_mapping(tool: Any) -> Any:
@@ -64,46 +62,41 @@ def _as_mapping(tool: Any) -> Any:
 
 
 def _forced(choice: Any, offered: tuple[str, ...]) -> tuple[str, ...]:
-    if choice is True:
-        return offered
     if isinstance(choice, list):
         return tuple(name for one in choice for name in _forced(one, offered))
-    choice = _innermost(choice)
-    mode = _mode(choice)
-    if isinstance(choice, str):
-        return offered if mode in _ANY else () if mode in _NOT_FORCED else (choice,)
-    if not isinstance(choice, Mapping):
-        return ()
-    if mode in _ANY:
+    choice = _read(choice)
+    if _mode(choice) in _ANY:
         return tuple(choice.get("allowed_function_names") or offered)
     return (choice["name"],) if isinstance(choice.get("name"), str) else ()
 
 
-def _innermost(choice: Any) -> Any:
+def _read(choice: Any) -> Mapping[str, Any]:
+    """A choice in any format as the mapping that has its mode, or the name of the tool."""
+    if choice is True:
+        return {"mode": "any"}
+    if isinstance(choice, str):
+        return {"mode": choice} if choice.lower() in _MODES else {"name": choice}
     choice = _as_mapping(choice)  # Gemini has objects
-    if isinstance(choice, Mapping):
-        for key in _INSIDE:
-            if isinstance(choice.get(key), Mapping):
-                return _innermost(choice[key])
-    return choice
+    if not isinstance(choice, Mapping):
+        return {}
+    inner = [choice[key] for key in _INSIDE_CHOICE if isinstance(choice.get(key), Mapping)]
+    return _read(inner[0]) if inner else choice
 
 
-def _mode(choice: Any) -> str:
+def _mode(choice: Mapping[str, Any]) -> str:
     """The word for a choice, in lower case; empty: it is none."""
-    if isinstance(choice, Mapping):
-        choice = "any" if "any" in choice else choice.get("mode") or choice.get("type")
-    choice = getattr(choice, "value", choice)
-    return choice.lower() if isinstance(choice, str) else ""
+    word = "any" if "any" in choice else choice.get("mode") or choice.get("type")
+    word = getattr(word, "value", word)
+    return word.lower() if isinstance(word, str) else ""
 
 
 def _names_of(tool: Any) -> Iterator[str]:
-    if not isinstance(tool, Mapping):
-        tool = {"name": getattr(tool, "name", None) or getattr(tool, "__name__", None)}
-    for key in ("function", "toolSpec"):  # OpenAI's, Bedrock's
-        if isinstance(tool.get(key), Mapping):
-            tool = tool[key]
-    declared = tool.get("function_declarations") or tool.get("functionDeclarations")
-    for named in declared or [tool]:  # Gemini's
-        name = named.get("name") if isinstance(named, Mapping) else getattr(named, "name", None)
+    if isinstance(tool, Mapping):
+        tool = next((tool[key] for key in _INSIDE_TOOL if key in tool), tool)
+    for one in tool if isinstance(tool, list) else [tool]:
+        if isinstance(one, Mapping):
+            name = one.get("name")
+        else:
+            name = getattr(one, "name", None) or getattr(one, "__name__", None)
         if isinstance(name, str):
             yield name
