@@ -1,7 +1,5 @@
 """Retries the empty completions of LangChain chat models, underneath every kind of agent loop."""
 
-from types import FunctionType
-
 from langchain_retrying._chat_model import RetryingChatModel, init_retrying_chat_model
 from langchain_retrying._errors import EmptyCompletionError, RejectedAttempt
 from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message, judge
@@ -41,5 +39,5 @@ __all__ = [
 
 # Pickles, tracebacks and help texts name the package, not the file that a name stands in today.
 for _public in map(globals().get, __all__):
-    if isinstance(_public, (type, FunctionType)):
+    if hasattr(_public, "__qualname__") and _public.__module__.startswith(__name__):
         _public.__module__ = __name__

@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from tenacity import (
     RetryCallState,
     Retrying,
+    retry_if_exception,
     retry_if_exception_message,
     retry_if_exception_type,
     retry_if_not_exception_message,
@@ -261,7 +262,7 @@ def test_wrong_nudges_are_refused_when_they_are_made(nudge, error, text):
 
 
 class Async:
-    """Forms that an async callable may have; those seen only in what they return are elsewhere."""
+    """All forms that an async callable may have."""
 
     async def method(self, *args):
         return True
@@ -269,13 +270,18 @@ class Async:
     async def __call__(self, *args):
         return True
 
+    async def pieces(self, *args):
+        yield True
+
 
 ASYNC = [
     async_strategy,
     Async().method,
     Async(),
+    Async().pieces,
     functools.partial(async_strategy, 1),
     functools.partial(functools.partial(Async().method), 1),
+    functools.partial(Async()),
 ]
 
 
@@ -288,6 +294,22 @@ def test_async_callables_are_refused_when_the_policy_is_made(name, call):
     text = "a remedy for blank" if name == "remedies" else name
     with pytest.raises(TypeError, match=f"{text} must not be async"):
         RetryPolicy(**{name: given})
+
+
+@pytest.mark.parametrize("call", ASYNC, ids=named)
+@pytest.mark.parametrize(
+    ("name", "combine"),
+    [
+        ("stop", lambda call: stop_after_delay(9) | call),
+        ("stop", lambda call: stop_after_delay(9) & (stop_after_delay(9) | call)),
+        ("wait", lambda call: wait_fixed(9) + wait_chain(call)),
+        ("retry", retry_if_exception),
+        ("retry", lambda call: retry_if_exception(call) | retry_if_exception_type(OSError)),
+    ],
+)
+def test_so_are_those_put_together_with_strategies_of_tenacity(name, combine, call):
+    with pytest.raises(TypeError, match=f"{name} must not be async"):
+        RetryPolicy(**{name: combine(call)})
 
 
 def test_the_policy_is_frozen():

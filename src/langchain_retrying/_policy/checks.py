@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage
@@ -30,9 +31,23 @@ def check_callable(name: str, value: Any, wanted: str) -> None:
         raise TypeError(f"{name} must be {wanted}, not the class {value.__name__}: call it")
     if not callable(value):
         raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
-    call = getattr(type(value), "__call__", None)  # noqa: B004 -- the method is wanted, not whether there is one
-    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(call):
+    if any(map(_is_async, _functions_in(value))):
         raise TypeError(f"{name} must not be async: one policy serves sync and async calls")
+
+
+def _functions_in(value: Any) -> Iterator[Any]:
+    """What a callable runs: itself or its method, and what `partial` or tenacity puts together."""
+    yield from (value, getattr(type(value), "__call__", None))  # noqa: B004 -- it is wanted itself
+    if isinstance(value, functools.partial):
+        yield from _functions_in(value.func)
+    elif type(value).__module__.startswith("tenacity"):
+        for part in vars(value).values():
+            for inner in part if isinstance(part, (list, tuple)) else [part]:
+                yield from _functions_in(inner)
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 def returned(name: str, value: Value) -> Value:
