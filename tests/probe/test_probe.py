@@ -30,6 +30,7 @@ from langchain_retrying._probe import cli
 from langchain_retrying._probe.figures import Share, Spread, wilson_interval
 from langchain_retrying._probe.inputs import BUILT_IN, Prompt, parse_prompt
 from langchain_retrying._probe.runs import Run, RunFailedError, ask_all, invoke, stream
+from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import bound, build
 from wire.server import WireServer, encode, good
 
@@ -239,7 +240,7 @@ def test_bare_and_wrapped_get_the_same_prompts(server, capsys):
     assert requests[0]["messages"] == requests[-1]["messages"]
     with_tools = [body for body in requests if "tools" in body]
     assert all(body["messages"][-1]["role"] == "tool" for body in with_tools)
-    assert len(with_tools) == 2 * 3
+    assert len(with_tools) == 2 * 2
 
 
 def test_the_prompts_of_a_file(server, capsys, tmp_path):
@@ -368,6 +369,14 @@ def test_failures_of_all_that_was_asked(server, capsys):
     assert len(requests) == 2
 
 
+def test_failures_among_replies_are_told(server, capsys):
+    serve(server, lambda _, number: failing(500) if number == 1 else answered("Hello."))
+    assert probe(server, "--calls", "2") == 0
+    out = capsys.readouterr().out
+    assert ["errors", "1", "0"] in [line.split() for line in out.splitlines()]
+    assert out.rstrip().endswith("Error 1.")
+
+
 def test_failures_among_replies_are_counted(server, capsys):
     serve(server, lambda _, number: failing(500) if number in (1, 3) else answered("Hello."))
     result = found(capsys, server, "--calls", "2")
@@ -448,6 +457,26 @@ def test_an_extra_that_is_not_installed(monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert "pip install 'langchain-retrying[probe]'" in refusal(["probe", "m"], capsys)
+
+
+async def test_no_turn_begins_after_an_interrupt():
+    """Some clients swallow a cancellation; the others are cut off with the loop."""
+
+    async def swallow(prompt, config):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+    run = Run("job", ScriptedChatModel([]), swallow)
+    asking = asyncio.create_task(ask_all(iter([(run, Prompt([]))] * 3), 1, lambda: None))
+    while not run.turns:
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    (worker,) = asyncio.all_tasks() - {asyncio.current_task()}
+    worker.cancel()
+    await worker
+    assert len(run.turns) == 1
 
 
 def test_an_interrupt_in_the_middle(server):

@@ -27,11 +27,11 @@ class BadInputError(Exception):
 
 
 def own_words(error: Exception) -> str:
-    """The class of an error and its text, on one line, shortened, and without API keys."""
+    """The class of an error and its text, on one line, shortened, and without keys."""
     errors = getattr(error, "errors", None)  # pydantic's, whose own text shows all that was given
     text = errors()[0]["msg"] if callable(errors) else str(error)
     for name, value in os.environ.items():
-        if name.endswith("_API_KEY") and value:  # some servers repeat it
+        if name.endswith(("_KEY", "_TOKEN")) and value:  # some servers repeat it
             text = text.replace(value, "***")
     return f"{type(error).__name__}: {shorten(text, 200, placeholder='...')!r}"
 
@@ -163,8 +163,4 @@ BUILT_IN = [
         },
     ),
     Prompt([HumanMessage('Give me a JSON object with the keys "name" and "age".')]),
-    _after_tools(
-        "Is ticket 17 closed by now? Tell me when it is.",
-        {"ticket 17": '{"id": 17, "status": "closed"}'},
-    ),
 ]

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
+from rich.progress import Progress
 
 from langchain_retrying import RetryingChatModel
 from langchain_retrying._probe import inputs, runs
@@ -96,8 +96,6 @@ def ask_and_report(
 def _progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar on stderr, where that is a terminal; gives what is called after each turn."""
     console = Console(stderr=True)
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bar as progress:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Asking", total=total)
         yield lambda: progress.advance(task)

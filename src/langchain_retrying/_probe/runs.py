@@ -190,7 +190,7 @@ async def ask_all(
 
     """
     failures: list[Exception] = []
-    replied = False
+    replied = is_over = False
 
     async def work() -> None:
         nonlocal replied
@@ -206,10 +206,15 @@ async def ask_all(
             else:
                 failures.append(turn.error)
             ended()
-            if len(failures) >= _HOPELESS and not replied:
+            if is_over or (len(failures) >= _HOPELESS and not replied):
                 return
 
-    await asyncio.gather(*(work() for _ in range(concurrency)))
+    workers = [asyncio.create_task(work()) for _ in range(concurrency)]
+    try:
+        await asyncio.wait(workers)
+    finally:
+        is_over = True  # after Ctrl-C no turn begins, though some clients swallow a cancellation
+    await asyncio.gather(*workers)  # raises what they raised
     if failures and not replied:
         raise RunFailedError(f"The calls failed ({own_words(failures[0])}).") from failures[0]
 
