@@ -464,7 +464,7 @@ async def test_no_turn_begins_after_an_interrupt():
 
     async def swallow(prompt, config):
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(60)
+            await asyncio.sleep(1)
 
     run = Run("job", ScriptedChatModel([]), swallow)
     asking = asyncio.create_task(ask_all(iter([(run, Prompt([]))] * 3), 1, lambda: None))
