@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from langchain_retrying._probe import Output
 from langchain_retrying._probe.demo import run_demo
 
 
@@ -20,7 +19,7 @@ def main() -> None:
     random.seed(7)  # of the waits before second retries
     console = Console(record=True, width=80)
     console.print("$ langchain-retrying demo\n", style="bold", highlight=False)
-    run_demo(calls=40, blank_rate=0.25, seed=7, output=Output(console=console))
+    run_demo(calls=40, blank_rate=0.25, console=console)
     svg = console.export_svg(title="langchain-retrying demo", unique_id="demo")
     # Without rich's web font, which a page that shows a picture does not load anyway.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)

@@ -8,6 +8,8 @@ import logging
 import os
 import sys
 from contextlib import ExitStack
+from importlib.metadata import version
+from types import ModuleType
 
 import pytest
 
@@ -23,12 +25,11 @@ from langsmith.utils import tracing_is_enabled
 from langchain_retrying import is_empty_ai_message
 from langchain_retrying._probe import cli, demo
 from langchain_retrying._probe import runs as probe_runs
-from langchain_retrying._probe.demo.jobs import JOBS, weather
+from langchain_retrying._probe.demo import JOBS, weather
 from langchain_retrying._probe.demo.server import BlankingServer
-from langchain_retrying._probe.summary import summarise
+from langchain_retrying._probe.figures import summarise
 from langchain_retrying.testing import RecordingSleep
 
-SIDES = ("bare", "wrapped")
 CALLS = 3
 SEED = 6  # at a rate of 0.5 each job has a blank and an answer, and no three blanks in a row
 SETTINGS_OF_OTHERS = {
@@ -56,7 +57,7 @@ def summary_of(blank_rate: float):
         stack.enter_context = lambda server: servers.append(server) or enter(server)
         runs = demo.demo_runs(stack, blank_rate, SEED)
         pending = ((run, prompt) for prompt in prompts for run in runs)
-        asyncio.run(probe_runs.ask_all(pending, probe_runs.Limits(), lambda: None))
+        asyncio.run(probe_runs.ask_all(pending, 1, lambda: None))
         return summarise("demo", runs, None), [server.requests for server in servers]
 
 
@@ -88,7 +89,7 @@ def test_without_blanks_each_call_of_the_model_is_one_request(without_blanks):
     assert [job.job for job in summary.jobs] == list(JOBS)
     for job in summary.jobs:
         for side in (job.bare, job.wrapped):
-            assert (side.calls, side.empty.count, len(side.answers_after)) == (CALLS, 0, CALLS)
+            assert (side.calls, side.empty.count, side.outcomes["answer"]) == (CALLS, 0, CALLS)
             assert side.requests == side.model_calls == CALLS * (2 if "gent" in job.job else 1)
 
 
@@ -101,7 +102,6 @@ def test_wrapped_answers_what_is_blank_bare(half_blank):
         assert job.bare.requests == job.bare.model_calls
         assert job.wrapped.empty.count == 0
         assert blanks <= job.wrapped.requests - job.wrapped.model_calls <= 2 * blanks
-    assert summary.suggestion.policy == "RetryPolicy()"
 
 
 def test_a_model_that_is_always_blank_is_asked_three_times(all_blank):
@@ -109,9 +109,9 @@ def test_a_model_that_is_always_blank_is_asked_three_times(all_blank):
     for job in summary.jobs:
         assert job.wrapped.empty.count == CALLS
         assert job.wrapped.requests - job.wrapped.model_calls == 2 * CALLS
-        assert job.wrapped.answers_after == ()
-    assert summary.retries.not_recovered == CALLS * len(JOBS)
-    assert summary.suggestion.policy == 'RetryPolicy(on_exhausted="raise")'
+        assert job.wrapped.answer_seconds.median is None
+    recovered = summary.wrapped.recovered
+    assert (recovered.count, recovered.total) == (0, CALLS * len(JOBS))
 
 
 def whole(model, prompt):
@@ -146,18 +146,19 @@ def test_blank_answers_come_in_several_forms(ask):
     assert {answer.content for answer in answers} == {"", "\n"}
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_the_demo_prints_tables_and_a_sentence(columns, capsys, monkeypatch):
+@pytest.mark.parametrize("columns", [50, 80, 120])
+def test_the_demo_prints_a_table_and_sentences(columns, capsys, monkeypatch):
     """In a narrow terminal nothing is cut off."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    argv = ["demo", "--calls", str(CALLS), "--blank-rate", "0.5", "--seed", str(SEED)]
-    assert cli.main(argv) == 0
+    monkeypatch.setattr(demo.demo_runs, "__defaults__", (SEED,))
+    assert cli.main(["demo", "--calls", str(CALLS), "--blank-rate", "0.5"]) == 0
     printed, progress = capsys.readouterr()
     assert progress == ""  # no bar where nobody looks
     assert "…" not in printed
     assert max(map(len, printed.splitlines())) <= columns
-    rows = [line.split()[:2] for line in printed.splitlines() if line.endswith(" ms ")]
-    assert rows == [[job, side] for job in JOBS for side in SIDES]
+    rows = [line.split() for line in printed.splitlines() if line.startswith("  in ")]
+    assert [row[1] for row in rows] == list(JOBS)
+    assert {row[-3] for row in rows} == {"0"}  # of the wrapped model
     words = " ".join(printed.split())
     assert "of 12 calls of the bare model and of 0 of 12 of the wrapped one" in words
     assert "model and 'It is 18 °C in Paris' with the wrapped one." in words
@@ -193,7 +194,7 @@ def test_settings_meant_for_other_models_do_not_reach_the_demo(monkeypatch, capl
         ([], "required: command"),
         (["dance"], "invalid choice: 'dance'"),
         (["demo", "--calls", "0"], "must be a whole number, at least 1, not 0"),
-        (["demo", "--turns", "few"], "must be a whole number, at least 1, not few"),
+        (["demo", "--calls", "few"], "must be a whole number, at least 1, not few"),
         (["demo", "--blank-rate", "1.5"], "--blank-rate: must be from 0 to 1, not 1.5"),
         (["demo", "--blank-rate", "-0.1"], "--blank-rate: must be from 0 to 1, not -0.1"),
         (["demo", "--blank-rate", "nan"], "--blank-rate: must be from 0 to 1, not nan"),
@@ -210,16 +211,26 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith("langchain_retrying._probe.demo")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "werkzeug", None)  # Python's way to say: not there
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["demo"])
-    assert stopped.value.code == 2
+    assert cli.main(["demo"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "pip install 'langchain-retrying[demo]'" in line
 
 
-def test_ctrl_c_ends_the_demo(monkeypatch):
-    def interrupt(*args):
-        raise KeyboardInterrupt
+def test_ctrl_c_during_imports(monkeypatch, capsys):
+    """They take most of the time until the first request."""
 
-    monkeypatch.setattr(demo, "demo_runs", interrupt)
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    name = "langchain_retrying._probe.demo"
+    monkeypatch.setitem(sys.modules, name, Interrupted(name))
     assert cli.main(["demo"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.strip() == version("langchain-retrying")

@@ -67,8 +67,7 @@ class BlankingServer:
             self.requests += 1
             message = self._next_message(body)
         if body.get("stream"):
-            with_usage = (body.get("stream_options") or {}).get("include_usage", False)
-            return Response(_events(message, with_usage), content_type="text/event-stream")
+            return Response(_events(message), content_type="text/event-stream")
         time.sleep(_FIRST_TOKEN_SECONDS)
         choice = {"index": 0, "message": message, "finish_reason": _finish_reason(message)}
         completion = _completion("chat.completion", [choice], usage=_USAGE)
@@ -97,7 +96,7 @@ class _Handler(WSGIRequestHandler):
         """Nothing: it would be printed amid the progress."""
 
 
-def _events(message: dict[str, Any], with_usage: bool) -> Iterator[str]:
+def _events(message: dict[str, Any]) -> Iterator[str]:
     """The message as server-sent events, word by word."""
     time.sleep(_FIRST_TOKEN_SECONDS)
     text = message["content"]
@@ -108,8 +107,7 @@ def _events(message: dict[str, Any], with_usage: bool) -> Iterator[str]:
     for index, call in enumerate(message.get("tool_calls", [])):
         yield _event({"tool_calls": [{"index": index, **call}]})
     yield _event({}, _finish_reason(message))
-    if with_usage:
-        yield f"data: {_completion('chat.completion.chunk', [], usage=_USAGE)}\n\n"
+    yield f"data: {_completion('chat.completion.chunk', [], usage=_USAGE)}\n\n"
     yield "data: [DONE]\n\n"
 
 
