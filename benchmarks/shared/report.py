@@ -96,9 +96,9 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 Each = TypeVar("Each")
 
 
-def progress(cases: Iterable[Each], total: int | None = None) -> Iterator[Each]:
+def progress(cases: Sequence[Each]) -> Iterator[Each]:
     """The cases, with a bar on screen; no thread draws it beside what is measured."""
-    yield from track(cases, "Measuring", total, auto_refresh=False, console=console, transient=True)
+    yield from track(cases, "Measuring", auto_refresh=False, console=console, transient=True)
 
 
 def report(
