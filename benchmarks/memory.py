@@ -1,114 +1,123 @@
-"""Peak memory of reading a stream (tracemalloc), and whether endless white space ends.
+"""What streams that are held for long cost: memory, and the time they take to go out.
 
     python benchmarks/memory.py [--seconds 3]
 
-`--seconds` is taken for the noise of the machine only: memory is the same in every run.
+Peaks of memory (tracemalloc) are the same in every run. Slopes are those of a least-squares fit of
+log(CPU time) on log(chunks): 1 is linear, 2 quadratic. The first visible chunk is held no longer
+than what was held before it takes to go out: that time, from its arrival in the model to the
+consumer, as a share of the CPU time that bare takes from the request to it, and in microseconds;
+beside it stands the whole time to it, wrapped / bare.
 """
 
 from __future__ import annotations
 
+import math
+import time
 import tracemalloc
 from collections.abc import Iterator
-from itertools import repeat
+from statistics import linear_regression
 from typing import Any
 
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from langchain_retrying import RetryingChatModel, RetryPolicy
 from shared.models import UNSEEN, FastChatModel
-from shared.report import Row, noise_of_machine, report, seconds_of_command_line
+from shared.ratios import median_of, ratio, rounds
+from shared.report import Row, control, parser_of, report, row_of
+from shared.work import stream
 
-MEGABYTE = 1_000_000
-LARGEST_SHARE = 0.25
-"""Of bare's peak, where 1,000 or more are held."""
-
-
-class RejectedFirst(FastChatModel):
-    """Streams only the unseen chunks at its first request, and everything at the next."""
-
-    _requests: int = PrivateAttr(default=0)
-
-    def _stream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        self._requests += 1
-        if self._requests > 1:
-            yield from super()._stream(messages)
-            return
-        unseen = UNSEEN[self.kind]
-        for _ in range(10_000):
-            yield ChatGenerationChunk(message=unseen())
+LENGTHS = (500, 2_000, 8_000)
 
 
-class EndlessChatModel(FastChatModel):
-    """Streams white space for ever."""
+class Stamping(FastChatModel):
+    """Notes when a visible chunk is about to leave it."""
 
-    white_space: str = " "
+    _arrived: int = PrivateAttr(default=0)
 
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        for text in repeat(self.white_space):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+        for chunk in super()._stream(messages):
+            if chunk.message.content:
+                self._arrived = time.process_time_ns()
+            yield chunk
+
+    def times_to_first_token(self, model: Any) -> tuple[int, int]:
+        """Nanoseconds to the first visible chunk of itself or wrapped: in all, and from here."""
+        begun = time.process_time_ns()
+        chunks = model.stream("Hi")
+        while not next(chunks).content:
+            pass
+        now = time.process_time_ns()  # before the stream is closed, which has a cost of its own
+        chunks.close()
+        return now - begun, now - self._arrived
 
 
 def peak(model: Any) -> int:
-    """Bytes, above what stood before, that reading a stream takes at its peak."""
-    FastChatModel().invoke("Hi")  # what is imported and cached at a first call
+    """Bytes that reading a stream takes at its peak."""
     tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in model.stream("Hi"):
-            pass
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
+    stream(model)()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
 
 
-def held_streams() -> Iterator[Row]:
-    """Streams with chunks held before their text."""
-    group = "wrapped / bare"
+def peaks() -> Iterator[Row]:
+    """Streams that are held before their text, retried, or endless."""
+    group, at_most = "peak, wrapped / bare", 0.25
     for kind in UNSEEN:
-        for held, target in ((100, None), (1_000, LARGEST_SHARE), (10_000, LARGEST_SHARE)):
+        for held in (1_000, 10_000):
             model = FastChatModel(unseen=held, kind=kind)
-            figure = peak(RetryingChatModel(model)) / peak(model)
-            yield Row(group, f"{held:,} of {kind}, then text", round(figure, 4), target)
+            share = peak(RetryingChatModel(model)) / peak(model)
+            yield Row(group, f"{held:,} of {kind}, then text", share, at_most)
+    retried = RetryingChatModel(FastChatModel(unseen=10_000, blank_first=True))
+    share = peak(retried) / peak(FastChatModel(unseen=10_000))
+    yield Row(group, "10,000 of reasoning twice, then text", share, at_most)
+    endless = RetryingChatModel(FastChatModel(unseen=2**40, kind="whitespace"), RetryPolicy(0))
+    yield Row("peak, megabytes", "endless white space", peak(endless) / 1e6, 1.0)
 
 
-def rejected_attempts() -> Iterator[Row]:
-    """A rejected attempt of 10,000 chunks, then an answer of 10,000; bare reads the answer only."""
-    group = "wrapped / bare, 10,000 rejected"
-    for name, target, unseen, chunks in (
-        ("9,999 of reasoning, then text", LARGEST_SHARE, 9_999, 1),
-        # LangChain itself keeps all chunks that are seen: no wrapper can be below bare here.
-        ("10,000 of text", None, 0, 10_000),
-    ):
-        bare = FastChatModel(unseen=unseen, chunks=chunks)
-        wrapped = RetryingChatModel(RejectedFirst(unseen=unseen, chunks=chunks))
-        yield Row(group, name, round(peak(wrapped) / peak(bare), 4), target)
+def slopes(seconds: float) -> Iterator[Row]:
+    """CPU time by length, as a multiple of the shortest bare stream's."""
+    for kind in ("text", *UNSEEN):
+        shapes = [{"chunks": n} if kind == "text" else {"unseen": n, "kind": kind} for n in LENGTHS]
+        models = [FastChatModel(**shape) for shape in shapes]
+        for side, target, sides in (
+            ("wrapped", 1.05, [RetryingChatModel(model) for model in models]),
+            ("bare", None, models),
+        ):
+            unit = stream(models[0])
+            costs = [ratio(unit, stream(model), seconds=seconds / 3).median for model in sides]
+            fit = linear_regression([math.log(n) for n in LENGTHS], [math.log(c) for c in costs])
+            yield Row("slope of CPU time", f"{kind}, {side}", fit.slope, target)
 
 
-def endless_white_space() -> Iterator[Row]:
-    """Streams that only the bound on held data ends."""
-    default, low = RetryPolicy(max_retries=0), RetryPolicy(max_retries=0, max_held_bytes=2**15)
-    for name, length, policy, target in (
-        ("chunks of 1", 1, default, 1.0),
-        ("chunks of 256", 256, default, 1.0),
-        ("chunks of 1, max_held_bytes=2**15", 1, low, None),
-    ):
-        model = RetryingChatModel(EndlessChatModel(white_space=" " * length), policy)
-        figure = peak(model) / MEGABYTE
-        yield Row("endless white space, MB", name, round(figure, 4), target)
+def first_tokens(seconds: float) -> Iterator[Row]:
+    """The first visible chunk after so many held ones, bare and wrapped in turn."""
+    for held, target in ((0, 0.15), (10, 0.05), (1_000, 0.05), (10_000, 0.05)):
+        model = Stamping(unseen=held)
+        wrapped = RetryingChatModel(model)
+        model.times_to_first_token(wrapped)
+        times = [
+            (*model.times_to_first_token(model), *model.times_to_first_token(wrapped))
+            for _ in rounds(seconds)
+        ]
+        for group, aim, figures in (
+            ("delay / bare's time to chunk", target, [d / bare for bare, _, _, d in times]),
+            ("delay, microseconds", None, [d / 1_000 for _, _, _, d in times]),
+            ("time to chunk, wrapped / bare", None, [t / bare for bare, _, t, _ in times]),
+        ):
+            yield row_of(group, f"{held:,} held", median_of(figures), aim)
 
 
 def main() -> None:
-    """Measure all cases."""
-    seconds = seconds_of_command_line(__doc__)
-    noise = noise_of_machine(seconds)
-    rows = [*held_streams(), *rejected_attempts(), *endless_white_space()]
-    report("memory", "Peak memory of reading a stream", rows, seconds=seconds, noise=noise)
+    """Measure all of it."""
+    seconds: float = parser_of(__doc__).parse_args().seconds
+    rows = [control(seconds), *peaks(), *slopes(seconds), *first_tokens(seconds)]
+    rows[-12:] = sorted(rows[-12:], key=lambda row: row.group)
+    report("memory", "Streams that are held", rows, seconds=seconds)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Chat models that answer at once, so that what is around them is what is measured."""
+"""A chat model that answers at once, so that what is around it is what is measured."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from itertools import cycle
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -29,6 +28,13 @@ class FastChatModel(BaseChatModel):
     unseen: int = 0
     kind: str = "reasoning"
     chunks: int = 1
+    beforehand: bool = False
+    """Whether all streams give the same chunks, made at the first, instead of new ones."""
+    blank_first: bool = False
+    """Whether the first, third, fifth ... request is answered without text."""
+
+    _made: list[ChatGenerationChunk] = PrivateAttr(default_factory=list)
+    _requests: int = PrivateAttr(default=0)
 
     @property
     def _llm_type(self) -> str:
@@ -41,7 +47,8 @@ class FastChatModel(BaseChatModel):
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content="Hello"))])
+        message = AIMessage(content="" if self._is_blank() else "Hello")
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -51,14 +58,11 @@ class FastChatModel(BaseChatModel):
     def _stream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
-        unseen = UNSEEN[self.kind]
-        for _ in range(self.unseen):
-            yield ChatGenerationChunk(message=unseen())
-        text: Any = "Hello"
-        if self.kind == "block":
-            text = [{"type": "text", "text": "Hello", "index": 1}]
-        for _ in range(self.chunks):
-            yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+        if self.beforehand:
+            self._made = self._made or list(self._new_chunks())
+            yield from self._made
+        else:
+            yield from self._new_chunks()
 
     async def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -66,14 +70,16 @@ class FastChatModel(BaseChatModel):
         for chunk in self._stream(messages):
             yield chunk
 
+    def _is_blank(self) -> bool:
+        self._requests += 1
+        return self.blank_first and self._requests % 2 == 1
 
-class BlankFirst(FastChatModel):
-    """Answers every second request; the ones before are met with a blank."""
-
-    _texts: Iterator[str] = PrivateAttr(default_factory=lambda: cycle(["", "Hello"]))
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        message = AIMessage(content=next(self._texts))
-        return ChatResult(generations=[ChatGeneration(message=message)])
+    def _new_chunks(self) -> Iterator[ChatGenerationChunk]:
+        unseen = UNSEEN[self.kind]
+        for _ in range(self.unseen):
+            yield ChatGenerationChunk(message=unseen())
+        text: Any = "Hello"
+        if self.kind == "block":
+            text = [{"type": "text", "text": "Hello", "index": 1}]
+        for _ in range(0 if self._is_blank() else self.chunks):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text))

@@ -12,7 +12,8 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 BLOCK_NS = 500_000
@@ -23,7 +24,7 @@ FEWEST_ROUNDS = 5  # where `seconds` is too short for more
 
 @dataclass(frozen=True)
 class Ratio:
-    """A measured ratio."""
+    """A median of measured figures."""
 
     median: float
     low: float
@@ -32,38 +33,48 @@ class Ratio:
     """Its upper end."""
 
 
-def ratio(
-    a: Callable[[], object], b: Callable[[], object], *, seconds: float, seed: int = 0
-) -> Ratio:
+def ratio(a: Callable[[], object], b: Callable[[], object], *, seconds: float) -> Ratio:
     """time(b) / time(a), measured for `seconds` of wall-clock time."""
-    draw = random.Random(seed)
+    draw = random.Random(0)
     calls = max(1, int(BLOCK_NS / _warm_up(a, b)))
     ratios: list[float] = []
-    end = time.monotonic() + seconds
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        while time.monotonic() < end or len(ratios) < FEWEST_ROUNDS:
-            first, last = draw.choice([(a, b), (b, a)])
-            outer = _block(first, calls)
-            inner = _block(last, calls) + _block(last, calls)
-            outer += _block(first, calls)
-            ratios.append(inner / outer if first is a else outer / inner)
-            gc.collect(0)
-    finally:
-        if enabled:
-            gc.enable()
+    for _ in rounds(seconds):
+        first, last = draw.choice([(a, b), (b, a)])
+        outer = _block(first, calls)
+        inner = _block(last, calls) + _block(last, calls)
+        outer += _block(first, calls)
+        ratios.append(inner / outer if first is a else outer / inner)
     return median_of(ratios)
 
 
-def median_of(figures: list[float]) -> Ratio:
+def rounds(seconds: float) -> Iterator[None]:
+    """Turns of a loop for so long, five at least, with garbage collected between them only."""
+    end = time.monotonic() + seconds
+    done = 0
+    gc.collect()
+    with _no_collector():
+        while done < FEWEST_ROUNDS or time.monotonic() < end:
+            yield
+            gc.collect(0)
+            done += 1
+
+
+def median_of(figures: Sequence[float]) -> Ratio:
     """The median, and how far it may be off."""
     ordered = sorted(figures)
     last = len(ordered) - 1
     reach = 0.98 * math.sqrt(len(ordered))  # half of 1.96 standard deviations of the median's rank
     low, high = math.floor(last / 2 - reach), math.ceil(last / 2 + reach)
     return Ratio(statistics.median(ordered), ordered[max(0, low)], ordered[min(last, high)])
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _warm_up(a: Callable[[], object], b: Callable[[], object]) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -20,23 +19,17 @@ from rich.table import Table
 
 from shared.models import FastChatModel
 from shared.ratios import Ratio, ratio
+from shared.work import invoke
 
 RESULTS = Path(__file__).parent.parent / "results"
-PACKAGES = (
-    "langchain-retrying",
-    "langchain-core",
-    "langchain",
-    "langgraph",
-    "pydantic",
-    "tenacity",
-)
+PACKAGES = ("langchain-retrying", "langchain-core", "langchain", "langgraph", "tenacity")
+CONTROL = "bare / bare"
 STEADY = 0.015
-"""How far bare / bare may be off."""
-UNSTEADY = f"bare / bare may be off by more than {STEADY:.1%}: run again, and for longer."
+"""How far the control may be off."""
 
 console = Console(highlight=False, soft_wrap=True)
 if not console.is_terminal:
-    console.width = 110
+    console.width = 130
 
 
 @dataclass(frozen=True)
@@ -50,148 +43,105 @@ class Row:
     target: float | None = None
     """The figure is to be at most this; None: there is no target."""
     low: float | None = None
-    """Lower end of the figure's 95 % confidence interval; None where it is not measured."""
+    """Lower end of the figure's 95 % confidence interval; None where it has none."""
     high: float | None = None
     """Its upper end."""
 
     @property
+    def told(self) -> str:
+        """The figure and its interval."""
+        interval = "" if self.low is None else f" ({self.low:.3f} - {self.high:.3f})"
+        return f"{self.figure:.3f}{interval}"
+
+    @property
     def verdict(self) -> str:
         """Whether the target is met; where it is missed, the noise alone may be why."""
-        if self.target is None:
-            return ""
-        if self.figure <= self.target:
-            return "met"
-        within_noise = self.low is not None and self.low <= self.target
-        return "within noise" if within_noise else "missed"
+        if self.case == CONTROL:
+            off = max(abs(1 - (end or 0)) for end in (self.low, self.high))
+            return "steady" if off <= STEADY else "unsteady"
+        if self.target is None or self.figure <= self.target:
+            return "" if self.target is None else "met"
+        return "within noise" if self.low is not None and self.low <= self.target else "missed"
+
+    def beside(self, before: Row) -> str:
+        """Whether it differs from a figure of before by more than noise."""
+        if self.low is not None and before.high is not None and self.low > before.high:
+            return "worse"
+        if self.high is not None and before.low is not None and self.high < before.low:
+            return "better"
+        return ""
 
 
-def row_of(
-    group: str, case: str, figure: Ratio, target: float | None = None, *, digits: int = 4
-) -> Row:
+def row_of(group: str, case: str, figure: Ratio, target: float | None = None) -> Row:
     """A row of a measured ratio."""
-    median, low, high = (round(x, digits) for x in (figure.median, figure.low, figure.high))
+    median, low, high = (round(x, 4) for x in (figure.median, figure.low, figure.high))
     return Row(group, case, median, target, low, high)
 
 
-def seconds_of_command_line(description: str | None, default: float = 3.0) -> float:
-    """What `--seconds` says."""
-    # Each retry is told to the log, which is not to be written between the lines of a table.
-    logging.getLogger("langchain_retrying").addHandler(logging.NullHandler())
+def control(seconds: float) -> Row:
+    """Measure the bare model against itself: the noise of the machine."""
+    work = invoke(FastChatModel())
+    return row_of("control", CONTROL, ratio(work, work, seconds=seconds))
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A parser with the option that all measurements of time have."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument(
-        "--seconds", type=float, default=default, help=f"for each case, default {default:g}"
-    )
-    seconds: float = parser.parse_args().seconds
-    return seconds
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each case, default 3")
+    return parser
 
 
 Each = TypeVar("Each")
 
 
-def progress(cases: Iterable[Each], total: int | None = None) -> Iterator[Each]:
+def progress(cases: Sequence[Each]) -> Iterator[Each]:
     """The cases, with a bar on screen; no thread draws it beside what is measured."""
-    yield from track(cases, "Measuring", total, auto_refresh=False, console=console, transient=True)
-
-
-def noise_of_machine(seconds: float) -> Ratio:
-    """Measure bare / bare, and print it."""
-    model = FastChatModel()
-    noise = ratio(lambda: model.invoke("Hi"), lambda: model.invoke("Hi"), seconds=seconds)
-    console.print(f"bare / bare, the noise of this machine: {_told(noise)}")
-    if not _is_steady(noise):
-        console.print(UNSTEADY, style="bold red")
-    return noise
+    yield from track(cases, "Measuring", auto_refresh=False, console=console, transient=True)
 
 
 def report(
-    name: str, title: str, rows: Sequence[Row], *, seconds: float, noise: Ratio, **more: Any
+    name: str, title: str, rows: Sequence[Row], before: Sequence[Row] = (), *, seconds: float
 ) -> None:
-    """Print the table and how the targets are met; write `results/<name>.json`, with `more`."""
-    table = Table(title=title, caption=f"bare / bare: {_told(noise)}", title_justify="left")
-    for heading in ("", "case"):
-        table.add_column(heading)
-    for heading in ("figure", "95 % interval", "target"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    group = None
-    for row in rows:
-        if row.group != group:
-            table.add_section()
-        table.add_row(
-            "" if row.group == group else row.group,
-            row.case,
-            _number(row.figure),
-            "" if row.low is None else f"{_number(row.low)} - {_number(row.high)}",
-            _number(row.target),
-            row.verdict,
-            style="red" if row.verdict == "missed" else None,
-        )
+    """Print a table, with the figures of before beside it if there are any; write the results."""
+    cells, group = [], None
+    for position, row in enumerate(rows):
+        was = before[position] if before else row
+        compared = [was.told, row.told, row.beside(was)] if before else [row.told]
+        target = "" if row.target is None else f"{row.target:.2f}"
+        cells.append([row.group if row.group != group else "", row.case, *compared])
+        cells[-1] += [target, row.verdict]
         group = row.group
+    figures = ["before", "after", ""] if before else ["figure (95 % interval)"]
+    show(title, ["", "case", *figures, "target", ""], cells)
+    verdicts = [row.verdict for row in rows if row.target is not None]
+    console.print(f"Targets: {verdicts.count('met')} of {len(verdicts)} met.")
+    written = {"rows": [{**asdict(row), "verdict": row.verdict} for row in rows]}
+    if before:
+        written["before"] = [asdict(row) for row in before]
+    write(name, {"title": title, "seconds_per_case": seconds, **written})
+
+
+def show(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; a row whose first cell is filled begins a section."""
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading)
+    for row in rows:
+        if row[0]:
+            table.add_section()
+        table.add_row(*row, style="red" if {"missed", "worse"} & set(row) else None)
     console.print(table)
-    for line in _on_targets(rows):
-        console.print(line)
-    if not _is_steady(noise):
-        console.print(UNSTEADY, style="bold red")
-    written = [{**asdict(row), "verdict": row.verdict} for row in rows]
-    write_results(name, {"title": title, "rows": written, **more}, seconds=seconds, noise=noise)
 
 
-def write_results(name: str, results: Mapping[str, Any], *, seconds: float, noise: Ratio) -> None:
+def write(name: str, results: dict[str, Any]) -> None:
     """Write `results/<name>.json`, with the facts of the machine."""
-    RESULTS.mkdir(exist_ok=True)
     facts = {
         "measured": datetime.now(timezone.utc).date().isoformat(),
-        "seconds_per_case": seconds,
-        "noise": {"bare / bare": asdict(noise), "steady": _is_steady(noise)},
-        "machine": {
-            "python": f"{platform.python_implementation()} {platform.python_version()}",
-            "system": f"{platform.system()} {platform.machine()}",
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "packages": {package: version(package) for package in PACKAGES},
-        },
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "packages": {package: version(package) for package in PACKAGES},
     }
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({**facts, **results}, indent=2) + "\n", encoding="utf-8")
-
-
-def _on_targets(rows: Sequence[Row]) -> list[str]:
-    aimed = [row for row in rows if row.target is not None]
-    if not aimed:
-        return []
-    met = sum(row.verdict == "met" for row in aimed)
-    lines = [f"Targets: {met} of {len(aimed)} met."]
-    for verdict, told in (("missed", "Missed"), ("within noise", "Missed, but within noise")):
-        named = [
-            f"{row.group}, {row.case}: {_number(row.figure)} > {_number(row.target)}"
-            for row in aimed
-            if row.verdict == verdict
-        ]
-        if named:
-            lines.append(f"{told}: {'; '.join(named)}.")
-    return lines
-
-
-def _number(figure: float | None) -> str:
-    return "" if figure is None else f"{figure:.3f}"
-
-
-def _told(noise: Ratio) -> str:
-    return f"{noise.median:.3f} ({noise.low:.3f} - {noise.high:.3f})"
-
-
-def _is_steady(noise: Ratio) -> bool:
-    return noise.low >= 1 - STEADY and noise.high <= 1 + STEADY
-
-
-def _processor() -> str:
-    """Linux tells the processor's name here only."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            key, _, name = line.partition(":")
-            if key.strip() == "model name":
-                return name.strip()
-    return platform.processor() or "unknown"
+    text = json.dumps({**facts, **results}, indent=2, ensure_ascii=False)
+    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
