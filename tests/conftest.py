@@ -1,9 +1,10 @@
-"""What the tests share: the four ways to ask a model."""
+"""What the tests share: the four ways to ask a model, and the server that models are asked on."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessageChunk
 
 from langchain_retrying.testing import RecordingSleep
+from wire.server import WireServer
 
 # A busy machine is slow at times, and a run should find what the last one found.
 settings.register_profile(
@@ -64,6 +66,21 @@ def streaming_way(request: pytest.FixtureRequest) -> str:
 def slept() -> Iterator[RecordingSleep]:
     with RecordingSleep() as recording:
         yield recording
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[WireServer]:
+    with WireServer() as server, pytest.MonkeyPatch.context() as patch:
+        # Nothing here speaks TLS, but each client loads the authorities for it, 40 ms each.
+        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
+        yield server
+
+
+@pytest.fixture
+def server(_server: WireServer) -> WireServer:
+    """The server, with no script yet. One for all tests, so clients are built once."""
+    _server.play()
+    return _server
 
 
 async def take(iterator: AsyncIterator[Any], count: int) -> list[Any]:
