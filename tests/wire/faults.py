@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from wire.replies import Ending, Reply, encode, refusal
+from wire.replies import Ending, Reply, encode, failure
 from wire.turns import Turn, body_of, calls
 
 
@@ -135,7 +135,7 @@ class Faults:
             served.append(Served(name, text or "", streamed, nudged, calls_tool))
         if fault.status != 200:
             error = {"error": {"message": f"{name} {mark}", "type": name, "code": None}}
-            return refusal(error, fault.status)
+            return failure(error, fault.status)
         turn = calls("look_up", key=mark) if calls_tool else Turn(text, finish=fault.finish_reason)
         reply = _streamed(fault, turn) if streamed else _whole(fault, turn)
         return reply._replace(ending=fault.ending, drips=fault.drips)

@@ -34,8 +34,8 @@ class Reply(NamedTuple):
     """Whether the body comes in small parts, slowly."""
 
 
-def refusal(body: Any, status: int = 400) -> Reply:
-    """An error in JSON."""
+def failure(body: Any, status: int = 400) -> Reply:
+    """An error, whose body is JSON."""
     return Reply(_json(body), status=status)
 
 

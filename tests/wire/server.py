@@ -70,10 +70,9 @@ class WireServer:
         self.refused = 0
         """The number of the others."""
         self._unless = unless
-        # The ids in a turn show where in the script it stands.
         self._script = [
-            replace(step, number=number) if isinstance(step, Turn) else step
-            for number, step in enumerate(script, 1)
+            replace(step, number=step.number or place) if isinstance(step, Turn) else step
+            for place, step in enumerate(script, 1)
         ]
 
     def _answer(self, request: Request) -> Response:
@@ -91,7 +90,9 @@ class WireServer:
         reply = told(said, request) if isinstance(said, Turn) else said
         whole = reply.ending is Ending.DONE and not reply.drips
         sent = reply.body if whole else self._send(reply, request.environ["werkzeug.socket"])
-        return Response(sent, reply.status, content_type=reply.content_type)
+        # For the clients that would ask again by themselves.
+        headers = {} if reply.status == 200 else {"x-should-retry": "false"}
+        return Response(sent, reply.status, headers, content_type=reply.content_type)
 
     def _send(self, reply: Reply, connection: socket.socket) -> Iterator[bytes]:
         with self._lock:

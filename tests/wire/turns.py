@@ -26,8 +26,8 @@ class Turn:
     """In and out; None if they are not told."""
     details: bool = False
     """Whether chat completions and Anthropic tell of a cache."""
-    number: int = 1
-    """What ids are made of."""
+    number: int = 0
+    """What ids are made of: its place in the script, from 1, if it is 0."""
 
     @property
     def pieces(self) -> list[str]:
