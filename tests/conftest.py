@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -62,17 +61,16 @@ def streaming_way(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def slept() -> Iterator[RecordingSleep]:
+    """The clock: no test waits for a retry."""
     with RecordingSleep() as recording:
         yield recording
 
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[WireServer]:
-    with WireServer() as server, pytest.MonkeyPatch.context() as patch:
-        # Nothing here speaks TLS, but each client loads the authorities for it, 40 ms each.
-        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
+    with WireServer() as server:
         yield server
 
 

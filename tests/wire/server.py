@@ -8,6 +8,7 @@ with WireServer() as server:
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from typing_extensions import Self
 from werkzeug import Request, Response
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -47,6 +49,9 @@ class WireServer:
         self.url = f"http://127.0.0.1:{self._server.port}"
 
     def __enter__(self) -> Self:
+        # Nothing here speaks TLS, but each client loads the authorities for it, 40 ms each.
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         return self
@@ -55,6 +60,7 @@ class WireServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+        self._patch.undo()
 
     def play(self, *script: Step, unless: Callable[[Asked], Said | None] | None = None) -> None:
         """Start a new script.
