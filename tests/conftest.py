@@ -1,4 +1,4 @@
-"""What the tests share: the four ways to ask a model."""
+"""What the tests share: the four ways to ask a model, and the server that models are asked on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessageChunk
 
 from langchain_retrying.testing import RecordingSleep
+from wire.server import WireServer
 
 # A busy machine is slow at times, and a run should find what the last one found.
 settings.register_profile(
@@ -60,10 +61,24 @@ def streaming_way(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def slept() -> Iterator[RecordingSleep]:
+    """The clock: no test waits for a retry."""
     with RecordingSleep() as recording:
         yield recording
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[WireServer]:
+    with WireServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(_server: WireServer) -> WireServer:
+    """The server, with no script yet. One for all tests, so clients are built once."""
+    _server.play()
+    return _server
 
 
 async def take(iterator: AsyncIterator[Any], count: int) -> list[Any]:

@@ -25,7 +25,7 @@ from langchain_retrying import (
 )
 from langchain_retrying.testing import RecordingSleep, ScriptedChatModel
 from wire.clients import build
-from wire.server import WireServer, encode
+from wire.replies import encode
 
 
 def usage(given: int, made: int) -> dict[str, int]:
@@ -107,31 +107,30 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("way_", ["invoke", "ainvoke"])
-def test_secrets_planted_everywhere_are_told_nowhere(name, way_, caplog):
+def test_secrets_planted_everywhere_are_told_nowhere(server, name, way_, caplog):
     """In prompt, system prompt, key, reasoning, reply, raw body, nudge and parameters."""
-    with WireServer() as server:
-        server.play(encode("openai-chat", "invoke", BODY))
-        inner = build({"class": "ChatOpenAI", "kwargs": {"api_key": KEY}}, server.url)
-        model = RetryingChatModel(inner, POLICIES[name])
-        prompt = [("system", SECRET), ("human", SECRET)]
-        told = []
-        with caplog.at_level(logging.DEBUG, "langchain_retrying"), collect_runs() as runs:
-            try:
-                reply = ask(way_, model, prompt, user=SECRET)
-            except EmptyCompletionError as error:
-                again = pickle.loads(pickle.dumps(error))
-                told += [str(error), repr(error), str(error.rejected), str(again)]
-                told += traceback.format_exception_only(type(error), error)
-            else:
-                told.append(str(reply.response_metadata["empty_retry"]))
-        told += [record.getMessage() for record in caplog.records if "retrying" in record.name]
-        told += [str(event) for run in runs.traced_runs for event in run.events]
-        told.append(repr(model))
-        assert len(server.requests) == POLICIES[name].max_retries + 1
-        assert told
-        if name == "remedies":  # the user's own words are shown to the user
-            told.pop()
-        assert not [text for text in told if SECRET in text or KEY in text]
+    server.play(encode("openai-chat", "invoke", BODY))
+    inner = build({"class": "ChatOpenAI", "kwargs": {"api_key": KEY}}, server.url)
+    model = RetryingChatModel(inner, POLICIES[name])
+    prompt = [("system", SECRET), ("human", SECRET)]
+    told = []
+    with caplog.at_level(logging.DEBUG, "langchain_retrying"), collect_runs() as runs:
+        try:
+            reply = ask(way_, model, prompt, user=SECRET)
+        except EmptyCompletionError as error:
+            again = pickle.loads(pickle.dumps(error))
+            told += [str(error), repr(error), str(error.rejected), str(again)]
+            told += traceback.format_exception_only(type(error), error)
+        else:
+            told.append(str(reply.response_metadata["empty_retry"]))
+    told += [record.getMessage() for record in caplog.records if "retrying" in record.name]
+    told += [str(event) for run in runs.traced_runs for event in run.events]
+    told.append(repr(model))
+    assert len(server.requests) == POLICIES[name].max_retries + 1
+    assert told
+    if name == "remedies":  # the user's own words are shown to the user
+        told.pop()
+    assert not [text for text in told if SECRET in text or KEY in text]
 
 
 def test_with_fallbacks_takes_over_in_a_chain(way):

@@ -248,7 +248,7 @@ def test_an_exception_in_a_retry_says_what_came_before(way):
 
 def test_exceptions_are_retried_if_the_policy_says_so(way):
     model = ScriptedChatModel([TimeoutError(), blank(), TimeoutError(), "Hello."])
-    policy = RetryPolicy(max_retries=3, retry=retry_if_exception_type(TimeoutError))
+    policy = RetryPolicy(max_retries=3, wait=None, retry=retry_if_exception_type(TimeoutError))
     reply = ask(way, RetryingChatModel(model, policy))
     assert reply.content == "Hello."
     assert reply.response_metadata["empty_retry"]["attempts"] == 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +14,8 @@ from conftest import WAYS, ask
 from langchain_retrying import Nudge, ReplyKind, RetryingChatModel, RetryPolicy, WithParams
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
-from wire.server import WireServer, encode, good
+from wire.replies import failure
+from wire.turns import BLANK, GOOD
 
 CALL = {"name": "lookup", "args": {}, "id": "call_1", "type": "tool_call"}
 AFTER_A_TOOL = [
@@ -23,61 +23,23 @@ AFTER_A_TOOL = [
     AIMessage("", tool_calls=[CALL]),
     ToolMessage("42", tool_call_id="call_1"),
 ]
-BLANK = {
-    "invoke": {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "model-a",
-        "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13},
-    },
-    "stream": [
-        {
-            "id": "1",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "model-a",
-            "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": "stop"}],
-        },
-        "[DONE]",
-    ],
-}
 
 
-class StrictServer(WireServer):
-    """Answers 400 where a user speaks right after a tool."""
-
-    def _answer(self, request):
-        roles = [message["role"] for message in request.get_json()["messages"]]
-        if roles[-2:] == ["tool", "user"]:
-            self.refused += 1
-            response = super()._answer(request)
-            self.requests.pop()
-            response.status_code = 400
-            response.set_data(json.dumps({"message": "Expected last role Assistant"}))
-            response.content_type = "application/json"
-            return response
-        return super()._answer(request)
-
-    refused = 0
+def after_a_tool(request):
+    """Refuses a user who speaks right after a tool."""
+    roles = [message["role"] for message in request["json"]["messages"]]
+    if roles[-2:] == ["tool", "user"]:
+        return failure({"message": "Expected last role Assistant"})
+    return None
 
 
-@pytest.fixture
-def server():
-    with StrictServer() as server:
-        yield server
-
-
-def play(server, way, blanks: int) -> RetryingChatModel:
-    mode = "stream" if "stream" in way else "invoke"
-    replies = [encode("openai-chat", mode, BLANK[mode])] * blanks
-    server.play(*replies, good("openai-chat", mode))
+def play(server, blanks: int, refuses=after_a_tool) -> RetryingChatModel:
+    server.play(*[BLANK] * blanks, GOOD, unless=refuses)
     return build({"class": "ChatOpenAI"}, server.url)
 
 
 def test_the_refused_request_is_made_again_without_the_nudge(server, way, caplog):
-    model = play(server, way, blanks=1)
+    model = play(server, blanks=1)
     with caplog.at_level(logging.WARNING):
         reply = ask(way, RetryingChatModel(model), AFTER_A_TOOL)
     assert reply.content == "Recovered."
@@ -88,14 +50,14 @@ def test_the_refused_request_is_made_again_without_the_nudge(server, way, caplog
 
 
 def test_it_is_remembered_for_the_call(server, way):
-    model = play(server, way, blanks=2)
+    model = play(server, blanks=2)
     policy = RetryPolicy(max_retries=3, wait=None)
     assert ask(way, RetryingChatModel(model, policy), AFTER_A_TOOL).content == "Recovered."
     assert (len(server.requests), server.refused) == (3, 1)
 
 
 def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way, caplog):
-    model = play(server, way, blanks=1)
+    model = play(server, blanks=1)
     with caplog.at_level(logging.WARNING):
         reply = ask(way, RetryingChatModel(model, RetryPolicy(max_retries=1)), AFTER_A_TOOL)
     assert caplog.records[-1].getMessage().startswith("Empty completion (blank)")
@@ -105,45 +67,28 @@ def test_within_the_same_bounds_it_ends_as_the_blank_that_it_was(server, way, ca
     assert (len(server.requests), server.refused) == (1, 1)
 
 
-def test_mistrals_own_integration_is_nudged_where_mistral_allows_it(way):
+def test_mistrals_own_integration_is_nudged_where_mistral_allows_it(server, way):
     """In the tool's result: nothing is refused, and the nudge is heard."""
-    with StrictServer() as server:
-        mode = "stream" if "stream" in way else "invoke"
-        replies = encode("openai-chat", mode, BLANK[mode]), good("openai-chat", mode)
-        server.play(*replies)
-        model = build({"class": "ChatMistralAI"}, server.url)
-        call = AIMessage("", tool_calls=[{**CALL, "id": "D681PevKs"}])
-        prompt = [HumanMessage("Hi"), call, ToolMessage("42", tool_call_id="D681PevKs")]
-        reply = ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), prompt)
-        assert reply.content == "Recovered."
-        first, second = (request["json"]["messages"] for request in server.requests)
-        assert server.refused == 0
-        assert [message["content"] for message in (first[-1], second[-1])] == ["42", "42\n\nGo on."]
-        assert second[:-1] == first[:-1]
-
-
-class RefusesTheSecond(WireServer):
-    """Answers 400 to each second request, as Gemini does."""
-
-    def _answer(self, request):
-        response = super()._answer(request)
-        if len(self.requests) == 2:
-            response.status_code = 400
-            response.set_data('{"error": {"code": 400, "message": "bad", "status": "INVALID"}}')
-            response.content_type = "application/json"
-        return response
+    server.play(BLANK, GOOD, unless=after_a_tool)
+    model = build({"class": "ChatMistralAI"}, server.url)
+    call = AIMessage("", tool_calls=[{**CALL, "id": "D681PevKs"}])
+    prompt = [HumanMessage("Hi"), call, ToolMessage("42", tool_call_id="D681PevKs")]
+    reply = ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), prompt)
+    assert reply.content == "Recovered."
+    first, second = (request["json"]["messages"] for request in server.requests)
+    assert server.refused == 0
+    assert [message["content"] for message in (first[-1], second[-1])] == ["42", "42\n\nGo on."]
+    assert second[:-1] == first[:-1]
 
 
 @pytest.mark.parametrize("way_", ["invoke", "stream"])
-def test_geminis_refusal_is_one(way_):
-    blank = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]}
-    with RefusesTheSecond() as server:
-        body = [blank] if way_ == "stream" else blank
-        server.play(encode("gemini", way_, body), good("gemini", way_))
-        model = build({"class": "ChatGoogleGenerativeAI"}, server.url)
-        assert "Recovered." in str(ask(way_, RetryingChatModel(model)).content)
-        first, _, third = (request["json"] for request in server.requests)
-        assert third == first
+def test_geminis_refusal_is_one(server, way_):
+    error = {"error": {"code": 400, "message": "bad", "status": "INVALID"}}
+    server.play(BLANK, failure(error), GOOD)
+    model = build({"class": "ChatGoogleGenerativeAI"}, server.url)
+    assert "Recovered." in str(ask(way_, RetryingChatModel(model)).content)
+    first, _, third = (request["json"] for request in server.requests)
+    assert third == first
 
 
 @pytest.mark.parametrize("way_", WAYS)
@@ -227,57 +172,45 @@ def test_a_refused_first_request_goes_through_and_so_does_a_silent_repeat(way):
 # Chat templates that take turns of user and assistant only
 
 
-class StrictTemplate(WireServer):
-    """Refuses two turns of one role in a row, as llama.cpp's server and vLLM do."""
-
-    status, message = 500, "Conversation roles must alternate user/assistant/user/assistant/..."
-
-    def _answer(self, request):
-        roles = [message["role"] for message in request.get_json()["messages"]]
-        response = super()._answer(request)
-        if any(one == other for one, other in pairwise(roles)):
-            self.refused += 1
-            self.requests.pop()
-            response.status_code = self.status
-            response.set_data(json.dumps({"error": {"code": None, "message": self.message}}))
-            response.content_type = "application/json"
-        return response
-
-    refused = 0
-
-
 @pytest.fixture(params=[500, 400])
 def strict(request):
-    with StrictTemplate() as server:
-        server.status = request.param
-        yield server
+    """Refuses two turns of one role in a row, as llama.cpp's server and vLLM do."""
+    message = "Conversation roles must alternate user/assistant/user/assistant/..."
+
+    def refuses(asked):
+        roles = [message["role"] for message in asked["json"]["messages"]]
+        if any(one == other for one, other in pairwise(roles)):
+            return failure({"error": {"code": None, "message": message}}, request.param)
+        return None
+
+    return refuses
 
 
 def ends_of(server) -> list[str]:
     return [request["json"]["messages"][-1]["content"] for request in server.requests]
 
 
-def test_a_nudge_becomes_part_of_the_users_turn(strict, way):
-    model = play(strict, way, blanks=1)
+def test_a_nudge_becomes_part_of_the_users_turn(server, strict, way):
+    model = play(server, blanks=1, refuses=strict)
     prompt = [HumanMessage("Hi"), AIMessage("Yes?"), HumanMessage([{"type": "text", "text": "So"}])]
     before = [message.model_copy(deep=True) for message in prompt]
     for asked, end in (
         (prompt[:1], "Hi\n\nGo on."),
         (prompt, [{"type": "text", "text": "So"}, {"type": "text", "text": "Go on."}]),
     ):
-        play(strict, way, blanks=1)
+        play(server, blanks=1, refuses=strict)
         reply = ask(way, RetryingChatModel(model, RetryPolicy(nudge="Go on.")), asked)
         assert reply.content == "Recovered."
-        assert ends_of(strict)[1] == end
-    assert strict.refused == 0
+        assert ends_of(server)[1] == end
+    assert server.refused == 0
     assert prompt == before
 
 
-def test_a_nudge_given_as_a_message_is_left_out_where_it_is_refused(strict, way, caplog):
-    model = play(strict, way, blanks=1)
+def test_a_nudge_given_as_a_message_is_left_out_where_it_is_refused(server, strict, way, caplog):
+    model = play(server, blanks=1, refuses=strict)
     policy = RetryPolicy(nudge=HumanMessage("Go on."))
     assert ask(way, RetryingChatModel(model, policy)).content == "Recovered."
-    assert (strict.refused, ends_of(strict)) == (1, ["Hi", "Hi"])
+    assert (server.refused, ends_of(server)) == (1, ["Hi", "Hi"])
     assert "Nudge refused in attempt 2" in caplog.text
 
 
@@ -291,11 +224,11 @@ def test_a_prefill_is_repeated_silently(way, last, nudge):
     assert [request.messages for request in model.requests] == [prompt] * 2
 
 
-def test_a_prefill_on_the_wire(strict, way):
-    model = play(strict, way, blanks=1)
+def test_a_prefill_on_the_wire(server, strict, way):
+    model = play(server, blanks=1, refuses=strict)
     prompt = [HumanMessage("What is it?"), AIMessage("It is")]
     assert ask(way, RetryingChatModel(model), prompt).content == "Recovered."
-    assert (strict.refused, ends_of(strict)) == (0, ["It is", "It is"])
+    assert (server.refused, ends_of(server)) == (0, ["It is", "It is"])
 
 
 class TemplateError(Exception):

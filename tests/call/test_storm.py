@@ -11,26 +11,18 @@ from langchain_core.messages import AIMessage
 
 from langchain_retrying import RetryBudget, RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
-from wire.server import WireServer, encode, good
+from wire.turns import BLANK, GOOD
 
 CALLS = 1000
 MODELS = 20
 SHARE = 0.1
-BLANK = {
-    "id": "1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "model-a",
-    "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "stop"}],
-}
 
 
-async def test_a_storm_of_calls_stays_within_the_budget_and_recovers():
+async def test_a_storm_of_calls_stays_within_the_budget_and_recovers(server):
     chat_openai = pytest.importorskip("langchain_openai").ChatOpenAI
     budget = RetryBudget(share=SHARE, reserve=int(SHARE * CALLS))
     policy = RetryPolicy(max_retries=2, wait=None, stop=budget)
     async with contextlib.AsyncExitStack() as stack:
-        server = stack.enter_context(WireServer())
         models = []
         for _ in range(MODELS):
             # All calls are under way at once; each client sends its own over a few connections.
@@ -51,18 +43,18 @@ async def test_a_storm_of_calls_stays_within_the_budget_and_recovers():
                 *(models[number % MODELS].ainvoke("Hi") for number in range(count))
             )
 
-        server.play(encode("openai-chat", "invoke", BLANK))
+        server.play(BLANK)
         assert {reply.content for reply in await calls(CALLS)} == {""}
         assert len(server.requests) == CALLS + budget.reserve
 
         # The server recovers: no call needs a retry, and each puts something back.
-        server.play(good("openai-chat", "invoke"))
+        server.play(GOOD)
         assert {reply.content for reply in await calls(100)} == {"Recovered."}
         assert len(server.requests) == 100
         assert budget.tokens == pytest.approx(100 * SHARE)
 
         # So single blanks are retried again.
-        server.play(encode("openai-chat", "invoke", BLANK), good("openai-chat", "invoke"))
+        server.play(BLANK, GOOD)
         assert (await models[0].ainvoke("Hi")).content == "Recovered."
 
 

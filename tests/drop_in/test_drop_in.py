@@ -30,20 +30,8 @@ from langchain_retrying import (
     init_retrying_chat_model,
 )
 from langchain_retrying.testing import ScriptedChatModel
+from side_by_side.integrations import MODELS, anthropic, gemini, ollama, openai, responses
 from side_by_side.listening import Recorder
-from side_by_side.provider import (
-    BLANK,
-    HELLO,
-    MODELS,
-    Provider,
-    Turn,
-    anthropic,
-    calls,
-    gemini,
-    ollama,
-    openai,
-    responses,
-)
 from side_by_side.small_models import (
     Candidates,
     CopyBinding,
@@ -62,6 +50,7 @@ from side_by_side.small_models import (
     WholeSync,
     call,
 )
+from wire.turns import BLANK, HELLO, Turn, calls
 
 RAISE = RetryPolicy(max_retries=2, wait=None, on_exhausted="raise")
 BLANKS_THEN = ["", " ", "Hello."]
@@ -73,12 +62,6 @@ def wrapped(*replies: Any, policy: RetryPolicy = RAISE, cls: Any = ScriptedChatM
 
 def whole(text: str) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
-
-
-@pytest.fixture(scope="module")
-def provider():
-    with Provider() as provider:
-        yield provider
 
 
 # --- construction ---
@@ -188,12 +171,12 @@ def test_a_configurable_model_is_unwrapped_and_put_together_again():
 
 
 @pytest.mark.parametrize("wrap", ["given", "made"])
-def test_a_model_chosen_at_run_time_is_wrapped_when_it_is_made(provider, wrap):
+def test_a_model_chosen_at_run_time_is_wrapped_when_it_is_made(server, wrap):
     init_chat_model = pytest.importorskip("langchain.chat_models").init_chat_model
     pytest.importorskip("langchain_openai")
     kwargs = {
         "configurable_fields": ("model", "model_provider", "temperature"),
-        "base_url": f"{provider.url}/v1",
+        "base_url": f"{server.url}/v1",
         "api_key": "none",
     }
     if wrap == "given":
@@ -202,9 +185,9 @@ def test_a_model_chosen_at_run_time_is_wrapped_when_it_is_made(provider, wrap):
         model = init_retrying_chat_model(**kwargs, policy=RAISE)
     config = {"configurable": {"model": "m", "model_provider": "openai", "temperature": 0.5}}
     for runnable in (model, model.bind_tools([add]), model.with_config(tags=["t"])):
-        provider.says(BLANK, HELLO)
+        server.play(BLANK, HELLO)
         assert runnable.invoke("Hi", config).content == "Hello you."
-        assert [request["json"]["temperature"] for request in provider.requests] == [0.5, 0.5]
+        assert [request["json"]["temperature"] for request in server.requests] == [0.5, 0.5]
 
 
 def test_a_model_made_by_name_is_wrapped():
@@ -308,16 +291,16 @@ def test_nor_does_one_inside_a_binding(way, around):
     assert len(model.requests) == 3
 
 
-def test_nor_does_one_that_is_chosen_at_run_time(provider):
+def test_nor_does_one_that_is_chosen_at_run_time(server):
     init_chat_model = pytest.importorskip("langchain.chat_models").init_chat_model
     pytest.importorskip("langchain_openai")
-    kwargs = {"model_provider": "openai", "base_url": f"{provider.url}/v1", "api_key": "none"}
+    kwargs = {"model_provider": "openai", "base_url": f"{server.url}/v1", "api_key": "none"}
     once = RetryingChatModel(init_chat_model(configurable_fields=("model",), **kwargs))
     twice = RetryingChatModel(once, RAISE)
-    provider.says(BLANK)
+    server.play(BLANK)
     with pytest.raises(EmptyCompletionError):
         twice.bind_tools([add]).invoke("Hi", {"configurable": {"model": "m"}})
-    assert len(provider.requests) == 3
+    assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("bind", [lambda m: m, lambda m: m.bind(stop=["END"])])
@@ -673,9 +656,9 @@ METHODS = [
     ("make", "method", "turn"),
     [pytest.param(*case, id=f"{name}-{case[1]}") for name, *case in METHODS],
 )
-def test_structured_output_of_an_integration_comes_after_a_blank(provider, make, method, turn):
+def test_structured_output_of_an_integration_comes_after_a_blank(server, make, method, turn):
     """Bare, a blank is no output, or an error of the parser's."""
-    model = make()(provider.url)
+    model = make()(server.url)
     if method == "json_schema" and "ChatAnthropic" in type(model).__name__:
         signature = type(model).with_structured_output.__doc__ or ""
         if "json_schema" not in signature:
@@ -686,20 +669,20 @@ def test_structured_output_of_an_integration_comes_after_a_blank(provider, make,
         lambda: asyncio.run(structured.ainvoke("Hi")),
         lambda: list(structured.stream("Hi"))[-1],
     ):
-        provider.says(BLANK, BLANK, turn)
+        server.play(BLANK, BLANK, turn)
         assert answer() == Answer(text="42")
-        assert len(provider.requests) == 3
+        assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_repr_and_errors_of_an_integration_show_no_key(provider, make):
-    model = RetryingChatModel(make()(provider.url), RAISE)
-    provider.says(BLANK)
+def test_repr_and_errors_of_an_integration_show_no_key(server, make):
+    model = RetryingChatModel(make()(server.url), RAISE)
+    server.play(BLANK)
     with pytest.raises(EmptyCompletionError) as caught:
         model.invoke("Hi")
     for text in (repr(model), str(caught.value), repr(caught.value)):
         assert "sk-secret" not in text
-    assert len(provider.requests) == 3
+    assert len(server.requests) == 3
 
 
 # --- configurable, fallbacks, layers ---

@@ -18,7 +18,6 @@ import test_same_wire as wire
 from side_by_side.rows import FILTERS
 
 pytestmark = FILTERS
-provider = wire.provider
 
 # What counts or prints attempts.
 ATTEMPTS = ("rate_limiter", "set_debug")
@@ -55,10 +54,10 @@ def test_a_row_after_blanks(row):
 
 
 @pytest.mark.parametrize("row", WIRE)
-def test_a_row_over_the_wire_after_blanks(row, provider):
-    row.check_with_blanks(provider)
+def test_a_row_over_the_wire_after_blanks(row, server):
+    row.check_with_blanks(server)
 
 
 @pytest.mark.parametrize("row", agents.OVER_THE_WIRE)
-def test_an_agent_over_the_wire_after_blanks(row, provider):
-    row.check_with_blanks(provider)
+def test_an_agent_over_the_wire_after_blanks(row, server):
+    row.check_with_blanks(server)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +14,12 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from side_by_side import small_models as small
+from side_by_side.integrations import anthropic, openai, responses
 from side_by_side.listening import Recorder, Tracer
-from side_by_side.provider import HELLO, Provider, Turn, anthropic, calls, openai, responses
 from side_by_side.rows import FILTERS, PROFILE, needs, row
 from side_by_side.small_models import always, call
 from side_by_side.uses import error_of
+from wire.turns import HELLO, Turn, calls
 
 
 def part(module: str, *names: str) -> Any:
@@ -684,12 +684,6 @@ OVER_THE_WIRE = (
 )
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with Provider() as provider:
-        yield provider
-
-
 @pytest.mark.parametrize("row", CHAINS)
 def test_chains(row):
     row.check()
@@ -711,5 +705,5 @@ def test_create_agent(row):
 
 
 @pytest.mark.parametrize("row", OVER_THE_WIRE)
-def test_over_the_wire(row, provider):
-    row.check(provider)
+def test_over_the_wire(row, server):
+    row.check(server)

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import importlib
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,21 +18,11 @@ from test_same_state import Limiter, as_langchain, parameters
 from test_same_streams import V2_HANDLERS, V2Streaming, events_v3, under
 
 from side_by_side import uses
+from side_by_side.integrations import MODELS, anthropic, gemini, ollama, openai, responses
 from side_by_side.listening import Recorder
-from side_by_side.provider import (
-    HELLO,
-    MODELS,
-    Provider,
-    Turn,
-    anthropic,
-    calls,
-    gemini,
-    ollama,
-    openai,
-    responses,
-)
 from side_by_side.rows import FILTERS, PROFILE, V1_OUTPUT, V3_EVENTS, Unordered, normal, row
 from side_by_side.uses import error_of, four_ways
+from wire.turns import HELLO, Turn, calls
 
 pytestmark = FILTERS
 
@@ -63,12 +52,6 @@ CONVERSATION = [
     AIMessage("", tool_calls=[{"name": "look_up", "args": {"key": "a"}, "id": "call_1"}]),
     ToolMessage("a is 42", tool_call_id="call_1", name="look_up"),
 ]
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with Provider() as provider:
-        yield provider
 
 
 def in_conversation(model: Any) -> Any:
@@ -425,35 +408,35 @@ def _tried(use: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize("row", EACH_ROWS)
-def test_each_integration(row, provider):
-    row.check(provider)
+def test_each_integration(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", OPENAI)
-def test_openai(row, provider):
-    row.check(provider)
+def test_openai(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", RESPONSES)
-def test_openai_responses(row, provider):
-    row.check(provider)
+def test_openai_responses(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", ANTHROPIC)
-def test_anthropic(row, provider):
-    row.check(provider)
+def test_anthropic(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", GEMINI)
-def test_gemini(row, provider):
-    row.check(provider)
+def test_gemini(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", OLLAMA)
-def test_ollama(row, provider):
-    row.check(provider)
+def test_ollama(row, server):
+    row.check(server)
 
 
 @pytest.mark.parametrize("row", COUNTING)
-def test_counting_tokens(row, provider):
-    row.check(provider)
+def test_counting_tokens(row, server):
+    row.check(server)

@@ -15,7 +15,7 @@ from langchain_openai import ChatOpenAI
 from worker_model import POLICY
 
 from langchain_retrying import EmptyCompletionError, RetryingChatModel, RetryPolicy
-from wire.faults import FaultServer
+from wire.faults import Faults
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +25,20 @@ def workers():
 
 
 @pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
+def faults():
+    return Faults()
 
 
-def test_a_model_built_in_the_worker(workers, server):
+@pytest.fixture
+def url(server, faults):
+    server.play(faults)
+    return f"{server.url}/v1"
+
+
+def test_a_model_built_in_the_worker(workers, url):
     """Built by a function of a module, once in each process."""
     calls = [
-        workers.submit(worker_model.invoke, server.url, POLICY, f"call {i}: null, thoughts, answer")
+        workers.submit(worker_model.invoke, url, POLICY, f"call {i}: null, thoughts, answer")
         for i in range(6)
     ]
     places = {}
@@ -47,14 +52,14 @@ def test_a_model_built_in_the_worker(workers, server):
     assert os.getpid() not in places
 
 
-def test_a_stream_read_in_the_worker(workers, server):
+def test_a_stream_read_in_the_worker(workers, url):
     prompt = "call 1: white-space, answer"
-    pieces = workers.submit(worker_model.astream, server.url, POLICY, prompt).result()
+    pieces = workers.submit(worker_model.astream, url, POLICY, prompt).result()
     assert [piece for piece in pieces if piece] == ["Reply", " 1.1", " is", " seen."]
 
 
-def test_an_error_comes_back_from_the_worker(workers, server):
-    call = workers.submit(worker_model.invoke, server.url, POLICY, "call 1: truncated")
+def test_an_error_comes_back_from_the_worker(workers, url):
+    call = workers.submit(worker_model.invoke, url, POLICY, "call 1: truncated")
     with pytest.raises(EmptyCompletionError) as caught:
         call.result()
     assert caught.value.kind == "truncated"
@@ -76,10 +81,10 @@ def work_on(url):
     return work
 
 
-def test_a_model_built_by_a_function_that_is_shipped(workers, server):
-    pickled = cloudpickle.dumps(work_on(server.url))
+def test_a_model_built_by_a_function_that_is_shipped(workers, url, faults):
+    pickled = cloudpickle.dumps(work_on(url))
     assert workers.submit(worker_model.call, pickled).result() == (True, "Reply 1.1 is seen.")
-    assert [served.nudged for served in server.served["1"]] == [False, True]
+    assert [served.nudged for served in faults.served["1"]] == [False, True]
 
 
 def wrapper_to_ship():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import types
 from typing import Any
@@ -18,18 +17,13 @@ from langchain_retrying._judge.refusals import is_refusal
 from langchain_retrying._judge.reply import NOTHING, Verdict
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
-from wire.server import _GOOD, WireServer, encode, good
-
-
-@pytest.fixture
-def server():
-    with WireServer() as server:
-        yield server
+from wire.replies import encode, failure
+from wire.turns import GOOD, body_of
 
 
 def without(mode: str, change: Any) -> Any:
     """A good reply of OpenAI's, changed."""
-    body = copy.deepcopy(_GOOD["openai-chat", mode])
+    body = body_of(GOOD, "openai-chat", mode)
     change(body)
     return body
 
@@ -70,7 +64,7 @@ JSON_MODE = {"response_format": {"type": "json_object"}}
 )
 @pytest.mark.parametrize("prefix", ["", "a"])
 def test_a_body_with_nothing_in_it_is_a_blank(server, mode, body, kwargs, prefix):
-    server.play(encode("openai-chat", mode, body), good("openai-chat", mode))
+    server.play(encode("openai-chat", mode, body), GOOD)
     model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))
     if kwargs and mode == "stream":
         kwargs = {**kwargs, "stream": True}
@@ -80,7 +74,7 @@ def test_a_body_with_nothing_in_it_is_a_blank(server, mode, body, kwargs, prefix
 
 def test_a_null_of_the_callers_is_an_error_as_it_is_bare(server, way):
     prompt = [HumanMessage("Hi"), AIMessage("", additional_kwargs={"tool_calls": [None]})]
-    server.play(good("openai-chat", "stream" if "stream" in way else "invoke"))
+    server.play(GOOD)
     bare = build({"class": "ChatOpenAI"}, server.url)
     with pytest.raises((TypeError, AttributeError)) as expected:
         ask(way, bare, prompt)
@@ -115,23 +109,16 @@ def test_causes_in_a_circle_are_looked_at_once(length):
         ("ChatOpenAI", {"error": {"message": "messages is empty", "code": None}}),
     ],
 )
-def test_a_status_is_an_error_whatever_it_says_of_emptiness(name, body, way):
-    class Refusing(WireServer):
-        def _answer(self, request):
-            response = super()._answer(request)
-            response.status_code = 400
-            return response
-
-    with Refusing() as server:
-        server.play(encode("openai-chat", "invoke", body))
-        kwargs = {"disable_streaming": False} if name == "ChatBedrockConverse" else {}
-        model = RetryingChatModel(build({"class": name, "kwargs": kwargs}, server.url))
-        with pytest.raises(Exception) as bare:  # noqa: PT011 -- the provider's, whichever it is
-            ask(way, model.inner_model)
-        server.requests.clear()
-        with pytest.raises(type(bare.value)):
-            ask(way, model)
-        assert len(server.requests) == 1
+def test_a_status_is_an_error_whatever_it_says_of_emptiness(server, name, body, way):
+    server.play(failure(body))
+    kwargs = {"disable_streaming": False} if name == "ChatBedrockConverse" else {}
+    model = RetryingChatModel(build({"class": name, "kwargs": kwargs}, server.url))
+    with pytest.raises(Exception) as bare:  # noqa: PT011 -- the provider's, whichever it is
+        ask(way, model.inner_model)
+    server.requests.clear()
+    with pytest.raises(type(bare.value)):
+        ask(way, model)
+    assert len(server.requests) == 1
 
 
 def test_a_page_of_html_is_an_error(server):
@@ -148,11 +135,11 @@ def test_a_stream_torn_after_its_start_is_an_error_and_one_without_a_chunk_a_bla
         build({"class": "ChatBedrockConverse", "kwargs": {"disable_streaming": False}}, server.url)
     )
     torn = encode("bedrock-converse", "stream", [{"messageStart": {"role": "assistant"}}])
-    server.play(torn, good("bedrock-converse", "stream"))
+    server.play(torn, GOOD)
     with pytest.raises(ConnectionError, match="Incomplete Bedrock response stream"):
         ask("stream", model)
     empty = encode("bedrock-converse", "stream", "")
-    server.play(empty, good("bedrock-converse", "stream"))
+    server.play(empty, GOOD)
     assert "Recovered." in str(ask("stream", model).content)
 
 

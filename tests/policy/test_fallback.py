@@ -25,7 +25,7 @@ from langchain_retrying import (
 from langchain_retrying._policy.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build, lookup
-from wire.server import WireServer, encode, good
+from wire.turns import BLANK, GOOD
 
 
 class Other(ScriptedChatModel):
@@ -323,7 +323,7 @@ def test_a_model_that_can_have_no_tools_is_not_asked(way, caplog):
 def test_where_nothing_can_be_forced_the_tools_are_bound_all_the_same(server):
     client = {"class": "ChatBedrockConverse", "kwargs": {"model": "meta.llama3-1-8b-instruct-v1:0"}}
     other = build(client, server.url)
-    server.play(good("bedrock-converse", "invoke"))
+    server.play(GOOD)
     model = falling_back(ScriptedChatModel([""]), FallbackModel(other))
     assert "Recovered." in str(
         model.bind_tools([lookup, noop], tool_choice="any").invoke("Hi").content
@@ -370,46 +370,19 @@ async def test_a_run_manager_given_to_a_stream_reaches_who_takes_one(takes):
     assert given == ([amanager, manager] if takes else [{}, {}])
 
 
-FORMATS = {
-    "ChatOpenAI": "openai-chat",
-    "ChatAnthropic": "anthropic-messages",
-    "ChatGoogleGenerativeAI": "gemini",
-    "ChatOllama": "ollama",
-    "ChatBedrockConverse": "bedrock-converse",
-}
-BLANKS = {
-    "openai-chat": {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}}]},
-    "anthropic-messages": {
-        "id": "1",
-        "type": "message",
-        "role": "assistant",
-        "model": "a",
-        "content": [],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": 1, "output_tokens": 0},
-    },
-    "gemini": {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP"}]},
-    "ollama": {"model": "a", "message": {"role": "assistant", "content": ""}, "done": True},
-    "bedrock-converse": {
-        "output": {"message": {"role": "assistant", "content": []}},
-        "stopReason": "end_turn",
-        "usage": {"inputTokens": 1, "outputTokens": 0, "totalTokens": 1},
-        "metrics": {"latencyMs": 1},
-    },
-}
+INTEGRATIONS = (
+    "ChatOpenAI",
+    "ChatAnthropic",
+    "ChatGoogleGenerativeAI",
+    "ChatOllama",
+    "ChatBedrockConverse",
+)
 
 
-@pytest.fixture
-def server():
-    with WireServer() as server:
-        yield server
-
-
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", INTEGRATIONS)
 def test_tools_in_the_format_of_a_real_integration_reach_the_other(server, name):
-    api = FORMATS[name]
     inner = build({"class": name}, server.url)
-    server.play(encode(api, "invoke", BLANKS[api]))
+    server.play(BLANK)
     other = Other(["Hello."])
     model = falling_back(inner, FallbackModel(other)).bind_tools([lookup], tool_choice="any")
     assert model.invoke("Hi").content == "Hello."
@@ -417,10 +390,10 @@ def test_tools_in_the_format_of_a_real_integration_reach_the_other(server, name)
     assert other.requests[0].kwargs == {"tools": ["lookup"], "choice": choice}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", INTEGRATIONS)
 def test_a_real_integration_takes_over_with_tools(server, name):
     other = build({"class": name}, server.url)
-    server.play(good(FORMATS[name], "invoke"))
+    server.play(GOOD)
     model = falling_back(ScriptedChatModel([""]), FallbackModel(other))
     reply = model.bind_tools([lookup], tool_choice="any").invoke("Hi")
     assert "Recovered." in str(reply.content)

@@ -27,7 +27,7 @@ from langchain_retrying._errors import RejectedAttempt
 from langchain_retrying._policy.remedies import Request
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
-from wire.server import WireServer, encode, good
+from wire.turns import GOOD, Turn
 
 MODEL = ScriptedChatModel()
 PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
@@ -209,16 +209,14 @@ def test_a_model_that_calls_again_only_what_it_is_told_to_calls_nothing_again(wa
 
 
 @pytest.mark.parametrize("results", [1, 2])
-def test_on_the_wire_the_nudge_is_a_users_turn_after_the_tools(results):
+def test_on_the_wire_the_nudge_is_a_users_turn_after_the_tools(server, results):
     calls = [{"name": "look_up", "args": {"key": "a"}, "id": f"call-{n}"} for n in range(results)]
     given = [ToolMessage("42", tool_call_id=call["id"]) for call in calls]
     prompt = [HumanMessage("What is a?"), AIMessage("", tool_calls=calls), *given]
-    blank = {"choices": [{"index": 0, "message": {"role": "assistant", "content": ""}}]}
-    with WireServer() as server:
-        server.play(encode("openai-chat", "invoke", blank), good("openai-chat", "invoke"))
-        model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))
-        assert model.bind_tools([LOOK_UP]).invoke(prompt).content == "Recovered."
-        first, second = (request["json"] for request in server.requests)
+    server.play(Turn(), GOOD)
+    model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url))
+    assert model.bind_tools([LOOK_UP]).invoke(prompt).content == "Recovered."
+    first, second = (request["json"] for request in server.requests)
     assert second["messages"] == [*first["messages"], {"role": "user", "content": OUTCOME}]
     roles = ["user", "assistant", *["tool"] * results, "user"]
     assert [message["role"] for message in second["messages"]] == roles

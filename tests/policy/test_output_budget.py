@@ -28,7 +28,8 @@ from langchain_retrying import (
 )
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
-from wire.server import WireServer, encode, good
+from wire.replies import encode
+from wire.turns import BLANK, GOOD, Turn
 
 CASES = {
     case["id"]: case
@@ -228,12 +229,6 @@ def test_wrong_arguments_are_refused(arguments, error, text):
         RaiseOutputBudget(**arguments)
 
 
-@pytest.fixture
-def server():
-    with WireServer() as server:
-        yield server
-
-
 # The case of a cut-off reply, the budget the model has, and where it stands in the request.
 ON_THE_WIRE = {
     "openai-chat-length-zero-completion": ({"max_tokens": 50}, ["max_completion_tokens"]),
@@ -258,7 +253,7 @@ def test_the_raised_budget_reaches_the_provider(server, case_id):
     case = CASES[case_id]
     api, mode, client = case["api"], case["mode"], case["client"]
     model = build({**client, "kwargs": {**client.get("kwargs", {}), **kwargs}}, server.url)
-    server.play(encode(api, mode, case["body"]), good(api, mode))
+    server.play(encode(api, mode, case["body"]), GOOD)
     policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget()]})
     ask(mode, RetryingChatModel(model, policy))
     first, second = (request["json"] for request in server.requests)
@@ -273,17 +268,10 @@ def test_the_raised_budget_reaches_the_provider(server, case_id):
 def test_a_raised_budget_of_ollamas_stays_when_a_blank_follows(server):
     case = CASES["ollama-thinking-only-length"]
     model = build({**case["client"], "kwargs": {"num_predict": 50}}, server.url)
-    blank = {
-        "model": "model-a",
-        "created_at": "2026-01-01T00:00:00Z",
-        "message": {"role": "assistant", "content": ""},
-        "done": True,
-        "done_reason": "stop",
-    }
     server.play(
         encode("ollama", "invoke", case["body"]),
-        encode("ollama", "invoke", blank),
-        good("ollama", "invoke"),
+        BLANK,
+        GOOD,
     )
     policy = RetryPolicy(remedies={CUT: [RaiseOutputBudget()], ReplyKind.BLANK: [Nudge()]})
     ask("invoke", RetryingChatModel(model, policy))
@@ -294,18 +282,7 @@ def test_a_raised_budget_of_ollamas_stays_when_a_blank_follows(server):
 @pytest.mark.parametrize("mode", ["invoke", "stream"])
 def test_a_budget_among_model_kwargs_is_raised_under_its_name(server, mode):
     """As in ChatGroq, ChatDeepSeek and ChatXAI, which have no field of that name."""
-    api = "openai-chat"
-    cut = {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "model-a",
-        "choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": "length"}],
-    }
-    if mode == "stream":
-        choice = {"index": 0, "delta": {"role": "assistant"}, "finish_reason": "length"}
-        cut = [{**cut, "object": "chat.completion.chunk", "choices": [choice]}, "[DONE]"]
-    server.play(encode(api, mode, cut), good(api, mode))
+    server.play(Turn(finish="length"), GOOD)
     model = BaseChatOpenAI(
         model="model-a",
         api_key="none",
@@ -322,7 +299,7 @@ def test_a_budget_among_model_kwargs_is_raised_under_its_name(server, mode):
 
 def test_a_budget_unknown_before_starts_from_what_was_used(server):
     case = CASES["cohere-max-tokens-thinking-only"]
-    server.play(encode(case["api"], "invoke", case["body"]), good(case["api"], "invoke"))
+    server.play(encode(case["api"], "invoke", case["body"]), GOOD)
     policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget()]})
     ask("invoke", RetryingChatModel(build(case["client"], server.url), policy))
     first, second = (request["json"] for request in server.requests)
@@ -332,7 +309,7 @@ def test_a_budget_unknown_before_starts_from_what_was_used(server):
 
 def test_options_of_a_call_to_ollama_keep_the_others(server):
     case = CASES["ollama-thinking-only-length"]
-    server.play(encode("ollama", "invoke", case["body"]), good("ollama", "invoke"))
+    server.play(encode("ollama", "invoke", case["body"]), GOOD)
     policy = RetryPolicy(remedies={ReplyKind.TRUNCATED: [RaiseOutputBudget(ceiling=90)]})
     model = RetryingChatModel(build(case["client"], server.url), policy)
     ask("invoke", model, options={"num_predict": 50, "seed": 1})

@@ -22,8 +22,6 @@ for needed in ("rich", "langchain.chat_models", "langchain_openai"):
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
-from pytest_httpserver import HTTPServer
-from werkzeug import Response
 
 from langchain_retrying import RetryingChatModel
 from langchain_retrying._probe import cli
@@ -32,9 +30,10 @@ from langchain_retrying._probe.inputs import BUILT_IN, Prompt, parse_prompt
 from langchain_retrying._probe.runs import Run, RunFailedError, ask_all, invoke, stream
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import bound, build
-from wire.server import WireServer, encode, good
+from wire.replies import Reply, encode, failure
+from wire.server import WireServer
+from wire.turns import GOOD, Turn
 
-PATH = "/v1/chat/completions"
 CONTENT = "hunter2"
 
 
@@ -47,70 +46,34 @@ def _no_settings(monkeypatch, slept):
     monkeypatch.setenv("COLUMNS", "80")
 
 
-@pytest.fixture(scope="module")
-def _server():
-    with HTTPServer(threaded=True) as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server):
-    _server.clear()
-    return _server
-
-
-def answered(content, finish_reason="stop", *, usage=True, streamed=False):
-    """OpenAI's reply of a text; 20 tokens in and 5 out."""
-    tokens = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
-    common = {"id": "1", "created": 0, "model": "m"}
-    choice = {"index": 0, "finish_reason": finish_reason}
-    message = {"role": "assistant", "content": content}
-    if not streamed:
-        body = {"object": "chat.completion", "choices": [{**choice, "message": message}], **common}
-        return Response(
-            json.dumps({**body, **({"usage": tokens} if usage else {})}),
-            mimetype="application/json",
-        )
-    chunks = [
-        {**common, "object": "chat.completion.chunk", "choices": choices, "usage": chunk_usage}
-        for choices, chunk_usage in (
-            ([{**choice, "finish_reason": None, "delta": message}], None),
-            ([{**choice, "delta": {}}], None),
-            ([], tokens),
-        )
-    ]
-    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return Response([*lines, "data: [DONE]\n\n"], mimetype="text/event-stream")
-
-
 def serve(server, reply):
     """Answer each request with `reply(body, number of the request from 1)`."""
     requests = []
     lock = threading.Lock()
 
-    def respond(request):
-        body = request.get_json()
+    def respond(asked):
         with lock:
-            requests.append(body)
+            requests.append(asked["json"])
             number = len(requests)
-        return reply(body, number)
+        return reply(asked["json"], number)
 
-    server.expect_request(PATH).respond_with_handler(respond)
+    server.play(respond)
     return requests
 
 
 def by_turns(*contents):
     """Bare and wrapped are asked in turn, so that it is known whose attempt a request is."""
-    replies = [content if isinstance(content, tuple) else (content,) for content in contents]
+    turns = [answered(*(said if isinstance(said, tuple) else (said,))) for said in contents]
+    return lambda body, number: turns[number - 1]
 
-    def reply(body, number):
-        return answered(*replies[number - 1], streamed=body.get("stream", False))
 
-    return reply
+def answered(content, finish_reason="stop", *, usage=True):
+    """A reply of 20 tokens in and 5 out."""
+    return Turn(content, finish=finish_reason, tokens=(20, 5) if usage else None)
 
 
 def probe(server, *options):
-    url = server if isinstance(server, str) else server.url_for("/v1")
+    url = server if isinstance(server, str) else f"{server.url}/v1"
     return cli.main(["probe", "m", "--base-url", url, "--concurrency", "1", *options])
 
 
@@ -179,11 +142,7 @@ def test_a_bare_blank_that_langchain_takes_for_an_error(server, capsys):
     body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": None}
 
     def reply(_, number):
-        return (
-            Response(json.dumps(body), mimetype="application/json")
-            if number < 3
-            else answered("Hi")
-        )
+        return encode("openai-chat", "invoke", body) if number < 3 else answered("Hi")
 
     serve(server, reply)
     result = found(capsys, server, "--calls", "1")
@@ -200,7 +159,7 @@ SECOND_CANDIDATE = {"openai-chat-n2-first-empty", "openai-chat-copilot-blank-fir
 def measured(case, model, server):
     """One call of the model: the case's reply, and a good one behind it."""
     reply = encode(case["api"], case["mode"], case["body"], case.get("content_type"))
-    server.play(reply, good(case["api"], case["mode"]))
+    server.play(reply, GOOD)
     bound_model = bound(case["client"], model).bind(**case["client"].get("call_kwargs", {}))
     run = Run("case", model, (invoke if case["mode"] == "invoke" else stream)(bound_model))
     with suppress(RunFailedError):
@@ -212,21 +171,20 @@ def measured(case, model, server):
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
-def test_a_bare_reply_is_judged_as_the_wrapper_judges_its_first(api):
+def test_a_bare_reply_is_judged_as_the_wrapper_judges_its_first(server, api):
     """Replies of real providers, also those that LangChain takes for errors."""
     compared = Counter()
-    with WireServer() as server:
-        for case in CASES:
-            if case["api"] == api and case["id"] not in SECOND_CANDIDATE:
-                model = build(case["client"], server.url)
-                bare = measured(case, model, server)
-                wrapped = measured(case, RetryingChatModel(model), server)
-                if wrapped.calls[0].requests > 1:
-                    assert bare.outcome in ("blank", "malformed"), case["id"]
-                else:
-                    assert bare.outcome == wrapped.outcome, case["id"]
-                    assert type(bare.error) is type(wrapped.error), case["id"]
-                compared[bare.outcome] += 1
+    for case in CASES:
+        if case["api"] == api and case["id"] not in SECOND_CANDIDATE:
+            model = build(case["client"], server.url)
+            bare = measured(case, model, server)
+            wrapped = measured(case, RetryingChatModel(model), server)
+            if wrapped.calls[0].requests > 1:
+                assert bare.outcome in ("blank", "malformed"), case["id"]
+            else:
+                assert bare.outcome == wrapped.outcome, case["id"]
+                assert type(bare.error) is type(wrapped.error), case["id"]
+            compared[bare.outcome] += 1
     assert {"answer", "blank", "truncated"} <= compared.keys()
 
 
@@ -327,9 +285,7 @@ def test_tokens_that_are_not_reported(server, capsys):
 
 def failing(status, message="Not today."):
     """A failure that the client does not repeat by itself."""
-    body = json.dumps({"error": {"message": message, "code": "no"}})
-    headers = {"x-should-retry": "false"}
-    return Response(body, status=status, headers=headers, mimetype="application/json")
+    return failure({"error": {"message": message, "code": "no"}}, status)
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
@@ -354,8 +310,8 @@ def test_a_server_that_repeats_the_key(server, capsys, monkeypatch):
 
 def test_a_server_that_can_not_be_reached(capsys, monkeypatch):
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0)  # of its own retries
-    with HTTPServer() as gone:
-        url = gone.url_for("/v1")
+    with WireServer() as gone:
+        url = f"{gone.url}/v1"
     assert probe(url) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -387,7 +343,7 @@ def test_failures_among_replies_are_counted(server, capsys):
 
 
 def test_a_body_that_is_no_completion(server, capsys):
-    serve(server, lambda *_: Response("<html>Welcome</html>", mimetype="text/html"))
+    serve(server, lambda *_: Reply(b"<html>Welcome</html>", "text/html"))
     assert probe(server) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("The calls failed (")
@@ -495,7 +451,7 @@ def test_an_interrupt_in_the_middle(server):
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "import sys; from langchain_retrying._probe.cli import main; sys.exit(main())"
     )
-    url = server.url_for("/v1")
+    url = f"{server.url}/v1"
     process = subprocess.Popen(
         [sys.executable, "-c", command, "probe", "m", "--base-url", url]
         + ["--concurrency", "1", "--json"],

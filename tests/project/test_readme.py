@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wire.server import WireServer, good
+from wire.turns import GOOD
 
 README = Path(__file__).parents[2] / "README.md"
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -17,18 +17,13 @@ def test_there_are_snippets():
     assert len(SNIPPETS) >= 5
 
 
-def test_the_snippets_run(monkeypatch):
+def test_the_snippets_run(server, monkeypatch):
     pytest.importorskip("langchain_classic", reason="the snippets are those of langchain 1.x")
     pytest.importorskip("opentelemetry.metrics")
-    with WireServer() as server:
-        server.play(good("openai-chat", "invoke"))
-        monkeypatch.setenv("OPENAI_API_KEY", "none")
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        names: dict[str, object] = {}
-        for snippet in SNIPPETS:
-            if "AgentExecutor" in snippet:  # which streams
-                server.play(good("openai-chat", "stream"))
-            exec(compile(snippet, str(README), "exec"), names)  # noqa: S102 -- our own
-            if "AgentExecutor" in snippet:
-                server.play(good("openai-chat", "invoke"))
-        assert names["reply"].content == "Hello."
+    server.play(GOOD)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    names: dict[str, object] = {}
+    for snippet in SNIPPETS:
+        exec(compile(snippet, str(README), "exec"), names)  # noqa: S102 -- our own
+    assert names["reply"].content == "Hello."

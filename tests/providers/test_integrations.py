@@ -13,38 +13,14 @@ from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_retrying import RetryingChatModel
 from wire.clients import build, lookup
-from wire.server import WireServer, encode, good
+from wire.replies import Reply
+from wire.turns import GOOD, Turn, calls
 
-REASONING = {"role": "assistant", "content": None, "reasoning_content": "The tool told me."}
 SILENT = {
-    "reasoning only": lambda mode: chat(mode, REASONING, "stop"),
-    "nothing": lambda mode: encode("openai-chat", mode, ""),
-    "null choices": lambda mode: encode("openai-chat", "invoke", {"choices": None}),
+    "reasoning only": Turn(None, reasoning="The tool told me."),
+    "nothing": Reply(b""),
+    "null choices": Reply(b'{"choices": null}'),
 }
-CALL = {"name": "lookup", "arguments": '{"key": "a"}'}
-TOOL_CALLS = [{"index": 0, "id": "call_1", "type": "function", "function": CALL}]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with WireServer() as server:
-        yield server
-
-
-def chat(mode: str, message: dict[str, Any], reason: str) -> Any:
-    fields = {"id": "c", "created": 1, "model": "model-a"}
-    if mode == "invoke":
-        choice = {"index": 0, "message": message, "finish_reason": reason}
-        body = {**fields, "object": "chat.completion", "choices": [choice]}
-        return encode("openai-chat", mode, body)
-    chunks = [
-        {**fields, "object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]}
-        for choice in (
-            {"delta": message, "finish_reason": None},
-            {"delta": {}, "finish_reason": reason},
-        )
-    ]
-    return encode("openai-chat", mode, [*chunks, "[DONE]"])
 
 
 def created_agent(model: Any, *, in_a_loop: bool) -> str:
@@ -78,17 +54,15 @@ def test_an_agent_that_goes_silent_after_its_tool_is_made_to_answer(
     server, name, agent, silence, in_a_loop
 ):
     """Bare it ends silent or raises; wrapped it answers, with one request more."""
-    mode = "stream" if agent is executor else "invoke"
-    called = chat(mode, {"role": "assistant", "content": None, "tool_calls": TOOL_CALLS}, "stop")
-    silent = SILENT[silence](mode)
-    server.play(called, silent)
+    called = calls("lookup", key="a")
+    server.play(called, SILENT[silence])
     try:
         said = agent(build({"class": name}, server.url), in_a_loop=in_a_loop)
     except Exception:
         said = ""
     assert said == ""
     assert len(server.requests) == 2
-    server.play(called, silent, good("openai-chat", mode))
+    server.play(called, SILENT[silence], GOOD)
     model = RetryingChatModel(build({"class": name}, server.url))
     assert agent(model, in_a_loop=in_a_loop) == "Recovered."
     assert len(server.requests) == 3

@@ -16,7 +16,8 @@ from conftest import SetsWhenRetrying, ask, chunks_of
 from langchain_retrying import EmptyCompletionError, RetryingChatModel, RetryPolicy
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import bound, build
-from wire.server import WireServer, encode, good
+from wire.replies import encode
+from wire.turns import GOOD
 
 CASES = [
     case
@@ -27,12 +28,6 @@ CASES = [
 ]
 WAYS = {"invoke": ("invoke", "ainvoke"), "stream": ("stream", "astream")}
 OTHER = ScriptedChatModel(lambda messages: "From the other.")
-
-
-@pytest.fixture(scope="module")
-def server():
-    with WireServer() as server:
-        yield server
 
 
 def raised(way: str, model: Any, case: dict[str, Any]) -> Exception:
@@ -250,9 +245,7 @@ def test_a_providers_stream_that_breaks_in_its_thinking(server, streaming_way):
         ask(streaming_way, model, config={"callbacks": [handler]})
     assert handler.errors == [caught.value]
     assert "held back: reasoning; " in caught.value.__notes__[0]
-    server.play(
-        encode("anthropic-messages", "stream", ANTHROPIC), good("anthropic-messages", "stream")
-    )
+    server.play(encode("anthropic-messages", "stream", ANTHROPIC), GOOD)
     assert "From the other." in str(
         ask(streaming_way, model.with_fallbacks([OTHER]), [HumanMessage("Hi")]).content
     )

@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage
 from conftest import ask
 from langchain_retrying import RetryingChatModel
 from wire.clients import build
-from wire.server import _ANTHROPIC, _RESPONSE, WireServer, encode, good
+from wire.replies import Reply, encode
+from wire.turns import BLANK, GOOD, anthropic_events, anthropic_of, response_events, response_of
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
 CALL = {
@@ -29,45 +30,18 @@ TOOLS = {
 }
 
 
-@pytest.fixture(scope="module")
-def server():
-    with WireServer() as server:
-        yield server
-
-
-def responses(way: str, item: dict[str, Any]) -> Any:
-    response = {**_RESPONSE, "output": [item]}
+def responses(way: str, item: dict[str, Any]) -> Reply:
+    response = response_of(BLANK, [item], {})
     if "stream" not in way:
         return encode("openai-responses", "invoke", response)
-    begun = {**_RESPONSE, "status": "in_progress", "output": [], "usage": None}
-    events = [
-        {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": response},
-    ]
-    numbered = [{"sequence_number": number, **event} for number, event in enumerate(events)]
-    return encode("openai-responses", "stream", numbered)
+    return encode("openai-responses", "stream", response_events(response))
 
 
-def anthropic(way: str, *blocks: dict[str, Any]) -> Any:
+def anthropic(way: str, *blocks: dict[str, Any]) -> Reply:
+    message = anthropic_of(BLANK, [*blocks], {})
     if "stream" not in way:
-        return encode("anthropic-messages", "invoke", {**_ANTHROPIC, "content": [*blocks]})
-    events: list[Any] = [
-        {"type": "message_start", "message": {**_ANTHROPIC, "content": [], "stop_reason": None}}
-    ]
-    for index, block in enumerate(blocks):
-        events += [
-            {"type": "content_block_start", "index": index, "content_block": block},
-            {"type": "content_block_stop", "index": index},
-        ]
-    usage = {"output_tokens": 3}
-    delta = {"stop_reason": "end_turn", "stop_sequence": None}
-    events += [
-        {"type": "message_delta", "delta": delta, "usage": usage},
-        {"type": "message_stop"},
-    ]
-    return encode("anthropic-messages", "stream", events)
+        return encode("anthropic-messages", "invoke", message)
+    return encode("anthropic-messages", "stream", anthropic_events(message))
 
 
 def used(kind: str, name: str, result: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -78,10 +52,6 @@ def used(kind: str, name: str, result: str) -> tuple[dict[str, Any], dict[str, A
     return use, {**done, "is_error": False} if kind == "mcp_tool_use" else done
 
 
-def mode(way: str) -> str:
-    return "stream" if "stream" in way else "invoke"
-
-
 @pytest.mark.parametrize("output_version", ["v0", "responses/v1", "v1"])
 @pytest.mark.parametrize(("item", "requests"), [(CALL, 1), (SEARCH, 2), (TOOLS, 2)])
 def test_an_item_of_openais_responses(server, way, item, requests, output_version):
@@ -89,7 +59,7 @@ def test_an_item_of_openais_responses(server, way, item, requests, output_versio
     if output_version == "v1" and not hasattr(AIMessage, "content_blocks"):
         pytest.skip("this release of LangChain has no such output version")
     model = build({"class": "ChatOpenAI", "kwargs": kwargs}, server.url)
-    server.play(responses(way, item), good("openai-responses", mode(way)))
+    server.play(responses(way, item), GOOD)
     ask(way, RetryingChatModel(model))
     assert len(server.requests) == requests
 
@@ -111,6 +81,6 @@ def test_an_item_of_openais_responses(server, way, item, requests, output_versio
 def test_a_block_of_anthropics(server, way, blocks, requests, output_version):
     kwargs = {"output_version": output_version}
     model = build({"class": "ChatAnthropic", "kwargs": kwargs}, server.url)
-    server.play(anthropic(way, *blocks), good("anthropic-messages", mode(way)))
+    server.play(anthropic(way, *blocks), GOOD)
     ask(way, RetryingChatModel(model))
     assert len(server.requests) == requests

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from conftest import chunks_of
 from langchain_retrying import Nudge, ReplyKind, RetryingChatModel, RetryPolicy
 from wire.clients import build
-from wire.server import WireServer, encode
+from wire.turns import Turn
 
 # Of the client's own, about what it has parsed itself.
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
@@ -23,32 +23,9 @@ class Animal(BaseModel):
     name: str
 
 
-@pytest.fixture(scope="module")
-def server():
-    with WireServer() as server:
-        yield server
-
-
-def reply(way: str, content: str | None, reason: str = "stop") -> Any:
-    message = {"role": "assistant", "content": content}
-    fields = {"id": "c", "created": 1, "model": "m"}
-    if "stream" not in way:
-        choice = {"index": 0, "message": message, "finish_reason": reason}
-        body: Any = {**fields, "object": "chat.completion", "choices": [choice]}
-        return encode("openai-chat", "invoke", body)
-    chunks = [
-        {**fields, "object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]}
-        for choice in (
-            {"delta": message, "finish_reason": None},
-            {"delta": {}, "finish_reason": reason},
-        )
-    ]
-    return encode("openai-chat", "stream", [*chunks, "[DONE]"])
-
-
-def ask(server: WireServer, way: str, *replies: Any, method: str = "json_schema", **policy: Any):
+def ask(server: Any, way: str, *turns: Turn, method: str = "json_schema", **policy: Any):
     """The last of what comes out, and the number of requests."""
-    server.play(*replies)
+    server.play(*turns)
     model = RetryingChatModel(build({"class": "ChatOpenAI"}, server.url), RetryPolicy(**policy))
     structured = model.with_structured_output(Animal, method=method)
     return chunks_of(way, structured)[-1], len(server.requests)
@@ -57,8 +34,8 @@ def ask(server: WireServer, way: str, *replies: Any, method: str = "json_schema"
 @pytest.mark.parametrize("method", ["json_schema", "json_mode"])
 @pytest.mark.parametrize("content", [" \n", "", None, "<think>Hm", "<think>Hm</think>\n"])
 def test_a_reply_of_nothing_is_a_blank_for_a_strict_parser_too(server, way, method, content):
-    good = reply(way, '{"name": "Otter"}')
-    assert ask(server, way, reply(way, content), good, method=method) == (Animal(name="Otter"), 2)
+    good = Turn('{"name": "Otter"}')
+    assert ask(server, way, Turn(content), good, method=method) == (Animal(name="Otter"), 2)
 
 
 @pytest.mark.parametrize("content", ["", " ", "<think>Hm", '{"name": "Ot'])
@@ -78,16 +55,16 @@ def test_a_typed_error_is_raised_as_it_is_bare_or_takes_the_ladder_of_its_kind(
         error = Exception  # after what had been shown
     if error is not ValueError:
         with pytest.raises(error):
-            ask(server, way, reply(way, content, reason))
+            ask(server, way, Turn(content, finish=reason))
         assert len(server.requests) == 1
     if error is not Exception:
-        good = reply(way, '{"name": "Otter"}')
-        asked = ask(server, way, reply(way, content, reason), good, remedies=RETRY_ALL)
+        good = Turn('{"name": "Otter"}')
+        asked = ask(server, way, Turn(content, finish=reason), good, remedies=RETRY_ALL)
         assert asked == (Animal(name="Otter"), 2)
 
 
 @pytest.mark.parametrize("content", ['{"name": null}', "{}", "null", "An otter."])
 def test_an_answer_that_does_not_fit_the_schema_stays_the_callers_error(server, way, content):
     with pytest.raises((ValidationError, ValueError)):
-        ask(server, way, reply(way, content), remedies=RETRY_ALL)
+        ask(server, way, Turn(content), remedies=RETRY_ALL)
     assert len(server.requests) == 1

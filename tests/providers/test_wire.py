@@ -10,88 +10,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from conftest import ask
 from langchain_retrying import RetryingChatModel, RetryPolicy
 from wire.clients import build
-from wire.server import WireServer, encode, good
+from wire.turns import BLANK, GOOD
 
 PROMPT = [SystemMessage("Be brief."), HumanMessage("Hi")]
-CHUNK = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "model-a"}
-BLANK: dict[tuple[str, str], Any] = {
-    ("openai-chat", "invoke"): {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "model-a",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": ""},
-                "finish_reason": "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13},
-    },
-    ("openai-chat", "stream"): [
-        {
-            **CHUNK,
-            "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}],
-        },
-        {**CHUNK, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-        {
-            **CHUNK,
-            "choices": [],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13},
-        },
-        "[DONE]",
-    ],
-    ("anthropic-messages", "invoke"): {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-model-a",
-        "content": [],
-        "stop_reason": "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 11, "output_tokens": 2},
-    },
-    ("anthropic-messages", "stream"): [
-        {
-            "type": "message_start",
-            "message": {
-                "id": "msg_1",
-                "type": "message",
-                "role": "assistant",
-                "model": "claude-model-a",
-                "content": [],
-                "stop_reason": None,
-                "stop_sequence": None,
-                "usage": {"input_tokens": 11, "output_tokens": 0},
-            },
-        },
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-            "usage": {"input_tokens": 11, "output_tokens": 2},
-        },
-        {"type": "message_stop"},
-    ],
-}
 APIS = {"openai-chat": "ChatOpenAI", "anthropic-messages": "ChatAnthropic"}
 
 
 @pytest.fixture(params=APIS)
 def api(request):
     return request.param
-
-
-@pytest.fixture
-def server():
-    with WireServer() as server:
-        yield server
-
-
-def script(server: WireServer, api: str, way: str, blanks: int) -> None:
-    mode = "stream" if "stream" in way else "invoke"
-    blank = encode(api, mode, BLANK[api, mode])
-    server.play(*[blank] * blanks, good(api, mode))
 
 
 def told(request: dict[str, Any]) -> list[tuple[str, str]]:
@@ -109,8 +36,8 @@ def told(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("blanks", [1, 2])
 def test_a_retry_sends_the_original_messages_and_one_nudge(server, api, way, blanks):
-    script(server, api, way, blanks)
-    model = build({"class": APIS[api]}, server.url)
+    server.play(*[BLANK] * blanks, GOOD)
+    model = build({"class": APIS[api], "kwargs": {"stream_usage": True}}, server.url)
     reply = ask(way, RetryingChatModel(model, RetryPolicy(wait=None, nudge="Go on.")), PROMPT)
     assert reply.content in ("Recovered.", [{"type": "text", "text": "Recovered.", "index": 0}])
     first, *retries = map(told, server.requests)
@@ -123,21 +50,21 @@ def test_a_retry_sends_the_original_messages_and_one_nudge(server, api, way, bla
         assert asked == "Hi\n\nGo on."
     account = reply.response_metadata["empty_retry"]
     assert account["attempts"] == blanks + 1
-    script(server, api, way, 1)
+    server.play(BLANK, GOOD)
     usage = ask(way, model, PROMPT).usage_metadata  # as the integration counts it
     assert account["rejected_output_tokens"] == usage["output_tokens"] * blanks > 0
     assert account["rejected_input_tokens"] == usage["input_tokens"] * blanks > 0
 
 
 def test_bare_the_reply_is_empty(server, api, way):
-    script(server, api, way, 1)
+    server.play(BLANK, GOOD)
     reply = ask(way, build({"class": APIS[api]}, server.url), PROMPT)
     assert reply.content in ("", [])
     assert len(server.requests) == 1
 
 
 def test_the_other_arguments_of_a_retry_are_those_of_the_first_request(server, api, way):
-    script(server, api, way, 1)
+    server.play(BLANK, GOOD)
     model = RetryingChatModel(build({"class": APIS[api]}, server.url))
     ask(way, model.bind(temperature=0.25, stop=["END"]), PROMPT)
     first, second = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from conftest import chunks_of
 from langchain_retrying import ReplyKind, RetryingChatModel, judge
 from langchain_retrying._judge.finish_reasons import reasons_in
 from wire.clients import bound, build
-from wire.server import WireServer, encode, good
+from wire.replies import encode
+from wire.server import WireServer
+from wire.turns import GOOD
 
 WIRE = Path(__file__).parents[1].joinpath("wire")
 CASES = json.loads(WIRE.joinpath("cases.json").read_text("utf-8"))
@@ -87,12 +88,6 @@ class Score:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with WireServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def score(request: pytest.FixtureRequest) -> Score:
     score = Score()
     request.config.pluginmanager.register(score)
@@ -101,7 +96,7 @@ def score(request: pytest.FixtureRequest) -> Score:
 
 def play(server: WireServer, case: dict[str, Any], way: str, model: Any) -> Outcome:
     api, mode, client = case["api"], case["mode"], case["client"]
-    server.play(encode(api, mode, case["body"], case.get("content_type")), good(api, mode))
+    server.play(encode(api, mode, case["body"], case.get("content_type")), GOOD)
     try:
         chunks = chunks_of(way, bound(client, model), **client.get("call_kwargs", {}))
     except Exception as error:

@@ -23,6 +23,7 @@ from langchain_core.tracers.schemas import Run
 from pydantic import BaseModel
 
 from langchain_retrying import RetryingChatModel, RetryPolicy
+from wire import turns
 
 # What differs between two runs of the same: generated ids and times.
 _GENERATED = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -60,7 +61,7 @@ class Row:
         wrapped = self._outcome(
             lambda model: RetryingChatModel(model, policy), provider, blanks=True
         )
-        assert len(wrapped["sent"]) > len(bare["sent"]) or not bare["sent"]
+        assert wrapped["asked"] > bare["asked"] or not bare["asked"]
         assert_same(*(normal(outcome["result"], retries=False) for outcome in (bare, wrapped)))
 
     @property
@@ -74,13 +75,15 @@ class Row:
             if blanks:
                 model.replies = blank_at_first(model.replies)
         else:
-            provider.says(*self.says, blanks=blanks)
+            says = self.says or (turns.HELLO,)
+            provider.play(*says, unless=blank_unless_nudged if blanks else None)
             model = self.model(provider.url)
         result = self.use(wrap(model))
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
         sent = getattr(model, "requests", None) if provider is None else provider.requests
-        return {"result": result, "sent": sent}
+        asked = len(sent or ()) + (0 if provider is None else provider.refused)
+        return {"result": result, "sent": sent, "asked": asked}
 
 
 def blank_at_first(replies: Callable[[list[BaseMessage]], Any]) -> Callable[..., Any]:
@@ -110,6 +113,11 @@ def without_nudge(messages: list[BaseMessage]) -> list[BaseMessage]:
         else last.content[:-1]
     )
     return [*before, last.model_copy(update={"content": content})]
+
+
+def blank_unless_nudged(request: dict[str, Any]) -> turns.Turn | None:
+    """The same of a provider."""
+    return None if NUDGE in str(request["json"]) else turns.BLANK
 
 
 NUDGE = "Once more, please."

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from wire.turns import BLANK, Turn, calls
+
 NUDGE = "Do answer, please."
 
 _TEXT = "Hello, how are you?"
@@ -35,40 +37,25 @@ class Question:
     stop: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Answer:
-    """The text or the call that a question is answered with."""
-
-    text: str = ""
-    tool: str | None = None
-    arguments: Any = None
-
-    @property
-    def pieces(self) -> list[str]:
-        """The text, or the arguments as JSON, as it is streamed."""
-        text = self.text if self.tool is None else json.dumps(self.arguments)
-        return re.findall(r"\S+\s*|\s+", text)
-
-
-def answer(question: Question, *, blank_until_nudged: bool) -> Answer:
+def answer(question: Question, *, blank_until_nudged: bool) -> Turn:
     """Answer a question, at once or only if the nudge stands at its end."""
     turns = question.turns
     if blank_until_nudged:
         *before, (role, prompt) = turns
         if not prompt.endswith(NUDGE):
-            return Answer()
+            return BLANK
         prompt = prompt.removesuffix(NUDGE).rstrip()
         turns = [*before, (role, prompt)] if prompt else before
     role, prompt = turns[-1]
     tool = _called(question, role)
     if tool is not None:
-        return Answer(tool=tool.name, arguments=_example(tool.schema, prompt))
+        return calls(tool.name, **_example(tool.schema, prompt))
     if question.schema is not None:
-        return Answer(json.dumps(_example(question.schema or _described(prompt), prompt)))
+        return Turn(json.dumps(_example(question.schema or _described(prompt), prompt)))
     text = _TEXT
     for stop in question.stop:
         text = text.partition(stop)[0]
-    return Answer(text)
+    return Turn(text)
 
 
 def _called(question: Question, role: str) -> Tool | None:

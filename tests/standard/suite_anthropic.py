@@ -7,16 +7,17 @@ from langchain_anthropic import ChatAnthropic
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
-from standard.loopback import Provider
+from standard.loopback import believable
 from standard.suites import IntegrationSuite, Suite
+from wire.server import WireServer
 
-PROVIDER = Provider()
+SERVER = WireServer(believable)
 DETAILS = ["cache_read_input", "cache_creation_input"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _provider():
-    with PROVIDER:
+def _server():
+    with SERVER:
         yield
 
 
@@ -40,6 +41,6 @@ class TestIntegration(IntegrationSuite, ChatModelIntegrationTests):
         return {
             "model": "model-a",
             "api_key": "none",
-            "base_url": f"{PROVIDER.url}/{self.mode}",
+            "base_url": f"{SERVER.url}/{self.mode}",
             "max_retries": 0,
         }

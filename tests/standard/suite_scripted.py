@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -8,8 +9,9 @@ from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from langchain_retrying.testing import ScriptedChatModel
-from standard.answers import Answer, Question, Tool, answer
+from standard.answers import Question, Tool, answer
 from standard.suites import IntegrationSuite, Suite
+from wire.turns import Turn
 
 ROLES = {"human": "user"}
 
@@ -34,23 +36,23 @@ class Scripted(ScriptedChatModel):
             stop=request.get("stop", []),
         )
         reply = answer(question, blank_until_nudged=self.blank_until_nudged)
-        return [*_chunks(reply), _end(reply, request.get("model", self.model))]
+        return [*_chunks(reply), _end(request.get("model", self.model))]
 
 
-def _chunks(reply: Answer) -> list[AIMessageChunk]:
-    if reply.tool is None:
-        return [AIMessageChunk(piece) for piece in reply.pieces]
-    first = tool_call_chunk(name=reply.tool, args="", id="call_1", index=0)
-    rest = [tool_call_chunk(args=piece, index=0) for piece in reply.pieces]
-    return [AIMessageChunk("", tool_call_chunks=[each]) for each in (first, *rest)]
+def _chunks(reply: Turn) -> list[AIMessageChunk]:
+    texts = [AIMessageChunk(piece) for piece in reply.pieces]
+    calls = [
+        tool_call_chunk(name=name, args=json.dumps(args), id="call_1", index=0)
+        for name, args in reply.calls
+    ]
+    return texts + [AIMessageChunk("", tool_call_chunks=[call]) for call in calls]
 
 
-def _end(reply: Answer, model: str) -> AIMessageChunk:
-    tokens = len(reply.pieces)
+def _end(model: str) -> AIMessageChunk:
     return AIMessageChunk(
         "",
         response_metadata={"model_name": model},
-        usage_metadata={"input_tokens": 20, "output_tokens": tokens, "total_tokens": 20 + tokens},
+        usage_metadata={"input_tokens": 20, "output_tokens": 3, "total_tokens": 23},
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from langchain_retrying import RetryPolicy
-from wire.faults import FAULTS, Ending, Fault, Served
+from wire.faults import FAULTS, Fault, Served
 
 NOT_RETRIED = ("length", "content_filter")
 
@@ -94,7 +94,7 @@ def _run(
 
 
 def _shown(request: Served) -> str:
-    return "" if request.calls_tool else "".join(request.pieces)
+    return "" if request.calls_tool else request.text
 
 
 def is_answered(fault: Fault) -> bool:
@@ -105,4 +105,4 @@ def is_answered(fault: Fault) -> bool:
 def is_error(fault: Fault) -> bool:
     """Whether the bare model raises, and not because nothing came."""
     is_page = fault.whole is not None and "html" in fault.whole
-    return fault.status != 200 or fault.ending is not Ending.DONE or is_page
+    return fault.status != 200 or fault.torn or is_page

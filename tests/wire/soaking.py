@@ -25,8 +25,10 @@ from langchain_openai import ChatOpenAI
 from tenacity import retry_if_exception_type
 
 from langchain_retrying import RetryingChatModel, RetryPolicy, is_empty_ai_message
-from wire.faults import FAULTS, Ending, FaultServer
+from wire.faults import FAULTS, Faults
 from wire.outcomes import is_error, outcome_of
+from wire.replies import Ending
+from wire.server import WireServer
 from wire.uses import WAYS, Call
 
 POLICIES = (
@@ -85,14 +87,12 @@ def soak(calls: int, seed: int, seconds: float = 3600.0, seen: Seen = lambda: No
 
     """
     before = _belongings()
-    with FaultServer() as server:  # also warms up what is made once in a process
+    with WireServer(Faults()) as server:  # also warms up what is made once in a process
         errors = _errors_of_bare(server)
     gc.collect()
     gc.freeze()  # what is there already needs no more looking through
     try:
-        with FaultServer() as server:
-            tally = asyncio.run(_Soak(server, seed, errors, seen).run(calls, seconds))
-            tally.requests = server.requests
+        tally = asyncio.run(_Soak(seed, errors, seen).run(calls, seconds))
         gc.collect()
         deadline = time.monotonic() + SETTLED_SECONDS
         while any(count > before[kind] for kind, count in _belongings().items()):
@@ -131,17 +131,17 @@ def _kind(name: str) -> str:
     return "error" if is_error(fault) else "answer" if fault.visible else "empty"
 
 
-def _model(server: FaultServer, seconds: float) -> ChatOpenAI:
+def _model(server: WireServer, seconds: float) -> ChatOpenAI:
     return ChatOpenAI(
         model="model-a",
-        base_url=server.url,
+        base_url=f"{server.url}/v1",
         api_key="none",
         max_retries=0,
         timeout=seconds,
     )
 
 
-def _errors_of_bare(server: FaultServer) -> dict[tuple[str, bool], str]:
+def _errors_of_bare(server: WireServer) -> dict[tuple[str, bool], str]:
     """What class of exception the bare model makes of each fault, whole and streamed."""
     model = _model(server, 60.0)
     errors = {(name, streamed): "timeout" for name in FAULTS for streamed in (False, True)}
@@ -159,10 +159,9 @@ def _errors_of_bare(server: FaultServer) -> dict[tuple[str, bool], str]:
 
 
 class _Soak:
-    def __init__(
-        self, server: FaultServer, seed: int, errors: Mapping[tuple[str, bool], str], seen: Seen
-    ) -> None:
-        self.server = server
+    def __init__(self, seed: int, errors: Mapping[tuple[str, bool], str], seen: Seen) -> None:
+        self.faults = Faults()
+        self.server = WireServer(self.faults)
         self.seed = seed
         self.errors = errors
         self.seen = seen
@@ -170,7 +169,7 @@ class _Soak:
         self.complaints: list[str] = []
         """What the event loop has to say of tasks and generators that nobody cares for."""
         self.models = {
-            (policy, hasty): RetryingChatModel(_model(server, seconds), policy)
+            (policy, hasty): RetryingChatModel(_model(self.server, seconds), policy)
             for policy in POLICIES
             for hasty, seconds in ((True, HASTY_SECONDS), (False, 60.0))
         }
@@ -181,7 +180,7 @@ class _Soak:
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: self.complaints.append(f"{context}")
         )
-        with ThreadPoolExecutor(THREADS) as self.pool:
+        with self.server, ThreadPoolExecutor(THREADS) as self.pool:
             for third in range(3):
                 numbers = iter(range(calls * third // 3, calls * (third + 1) // 3))
                 workers = [asyncio.create_task(self._work(numbers)) for _ in range(TASKS)]
@@ -220,8 +219,10 @@ class _Soak:
         if not future.done():
             raise BrokenInvariantError(f"seed {self.seed}, {calls[0]}: no outcome")
         calls[0].error = calls[0].error or future.exception()
+        self.server.requests.clear()  # nobody reads them, and memory is watched
         for call in calls:
-            served = self.server.served.pop(call.name, [])
+            served = self.faults.served.pop(call.name, [])
+            self.tally.requests += len(served)
             try:
                 self._check(call, served, policy)
             except AssertionError as error:
@@ -265,9 +266,9 @@ class _Soak:
     async def _look_around(self) -> None:
         """See that nothing is under way, and take stock of memory."""
         deadline = time.monotonic() + SETTLED_SECONDS
-        while self.server.bodies_open or len(asyncio.all_tasks()) > 1:
+        while self.server.open_bodies or len(asyncio.all_tasks()) > 1:
             if time.monotonic() > deadline:
-                left = f"{self.server.bodies_open} streams and {asyncio.all_tasks()} left"
+                left = f"{self.server.open_bodies} streams and {asyncio.all_tasks()} left"
                 raise BrokenInvariantError(f"seed {self.seed}: {left}")
             await asyncio.sleep(0.01)
         for _ in range(3):  # an async generator that is collected is closed by the loop

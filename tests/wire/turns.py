@@ -1,365 +1,490 @@
-"""What the matrix of fallbacks needs of each API: a blank, a tool call, and how a request reads."""
+"""What a model says, and how it reads in each API.
+
+The bodies are as plain as clients take them; replies recorded from providers are in `cases.json`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-from wire.server import Reply, encode
-
-BLANK: dict[str, tuple[Any, Any]] = {}
-"""A reply of nothing, whole and streamed, of each API."""
-CALL: dict[str, tuple[Any, Any]] = {}
-"""A call of `lookup` with the key "a", whole and streamed; usage: 20 tokens in, 3 out."""
-
-_USAGE = {"prompt_tokens": 20, "completion_tokens": 3, "total_tokens": 23}
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 
-def _chat(message: dict[str, Any], finish_reason: str) -> tuple[Any, Any]:
-    def body(kind: str, **choice: Any) -> dict[str, Any]:
-        return {
-            "id": "chatcmpl-1",
-            "object": kind,
-            "created": 1700000000,
-            "model": "model-a",
-            "choices": [{"index": 0, **choice}],
-        }
+@dataclass(frozen=True)
+class Turn:
+    """Text, tool calls or both; neither is a blank."""
 
-    delta = {**message}
-    if "tool_calls" in message:
-        delta["tool_calls"] = [{"index": 0, **call} for call in message["tool_calls"]]
-    chunk = "chat.completion.chunk"
-    return (
+    text: str | None = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    """Names and arguments."""
+    reasoning: str = ""
+    finish: str | None = ""
+    """The finish reason, in the words of the API; if it is "", the one that fits."""
+    tokens: tuple[int, int] | None = (20, 3)
+    """In and out; None if they are not told."""
+    details: bool = False
+    """Whether chat completions and Anthropic tell of a cache."""
+    number: int = 0
+    """What ids are made of: its place in the script, from 1, if it is 0."""
+
+    @property
+    def pieces(self) -> list[str]:
+        """The text as it is streamed."""
+        return pieces(self.text or "")
+
+    def named(self, name: str, *more: int) -> str:
+        """An id."""
+        return "_".join(map(str, (name, self.number, *more)))
+
+    def finished(self, usual: str) -> str | None:
+        """The finish reason."""
+        return usual if self.finish == "" else self.finish
+
+    def counted(self, into: str, out: str, total: str = "") -> dict[str, Any]:
+        """The tokens under the names of an API."""
+        counts = self.tokens or (0, 0)
+        return {into: counts[0], out: counts[1], **({total: sum(counts)} if total else {})}
+
+
+def calls(name: str, **args: Any) -> Turn:
+    """A turn that calls a tool."""
+    return Turn(calls=((name, args),))
+
+
+def pieces(text: str) -> list[str]:
+    """The words of a text, with the space before them."""
+    return re.findall(r"\s?\S+|\s", text)
+
+
+BLANK = Turn()
+GOOD = Turn("Recovered.")
+HELLO = Turn("Hello you.")  # streamed in two pieces
+
+Asked = Mapping[str, Any]
+"""The body of a request, or nothing."""
+
+
+def body_of(turn: Turn, api: str, mode: str, asked: Asked = {}) -> Any:  # noqa: B006 -- not changed
+    """The body of a reply that says it; of a stream, its events."""
+    whole, stream = _WRITERS[api]
+    return (stream if mode == "stream" else whole)(turn, asked)
+
+
+# OpenAI's chat completions
+
+
+def _chat_head(turn: Turn, asked: Asked, kind: str) -> dict[str, Any]:
+    return {
+        "id": turn.named("chatcmpl"),
+        "object": kind,
+        "created": 1700000000,
+        "model": asked.get("model", "model-a"),
+        "system_fingerprint": "fp",
+    }
+
+
+def _chat_message(turn: Turn, asked: Asked) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": turn.text, "refusal": None}
+    if turn.reasoning:
+        message["reasoning_content"] = turn.reasoning
+    if not turn.calls:
+        return message
+    message["content"] = turn.text or None
+    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in turn.calls]
+    if "functions" in asked:
+        (function,) = functions
+        return {**message, "function_call": function}
+    tool_calls = [
+        {"id": turn.named("call", index), "type": "function", "function": function}
+        for index, function in enumerate(functions)
+    ]
+    return {**message, "tool_calls": tool_calls}
+
+
+def _chat_finish(turn: Turn, asked: Asked) -> str | None:
+    called = "function_call" if "functions" in asked else "tool_calls"
+    return turn.finished(called if turn.calls else "stop")
+
+
+def _chat_usage(turn: Turn) -> dict[str, Any]:
+    usage = turn.counted("prompt_tokens", "completion_tokens", "total_tokens")
+    if turn.details:
+        usage["prompt_tokens_details"] = {"cached_tokens": 2}
+        usage["completion_tokens_details"] = {"reasoning_tokens": 0}
+    return usage
+
+
+def _chat(turn: Turn, asked: Asked) -> dict[str, Any]:
+    choice = {"message": _chat_message(turn, asked), "finish_reason": _chat_finish(turn, asked)}
+    return {
+        **_chat_head(turn, asked, "chat.completion"),
+        "choices": [{"index": index, **choice} for index in range(asked.get("n") or 1)],
+        **({"usage": _chat_usage(turn)} if turn.tokens else {}),
+    }
+
+
+def _chat_stream(turn: Turn, asked: Asked) -> list[Any]:
+    message = _chat_message(turn, asked)
+    function_call, tool_calls = message.pop("function_call", None), message.pop("tool_calls", ())
+    deltas = [{**message, "content": message["content"] and ""}]
+    deltas += [{"content": piece} for piece in turn.pieces]
+    if function_call:
+        deltas.append({"function_call": {**function_call, "arguments": ""}})
+        deltas += [
+            {"function_call": {"arguments": piece}} for piece in pieces(function_call["arguments"])
+        ]
+    for index, call in enumerate(tool_calls):
+        function = call["function"]
+        begun = {"index": index, **call, "function": {**function, "arguments": ""}}
+        deltas.append({"tool_calls": [begun]})
+        deltas += [
+            {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+            for piece in pieces(function["arguments"])
+        ]
+    head = _chat_head(turn, asked, "chat.completion.chunk")
+    finishes = [None] * len(deltas) + [_chat_finish(turn, asked)]
+    chunks: list[Any] = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in zip([*deltas, {}], finishes, strict=True)
+    ]
+    if turn.tokens and (asked.get("stream_options") or {}).get("include_usage"):
+        chunks.append({**head, "choices": [], "usage": _chat_usage(turn)})
+    return [*chunks, "[DONE]"]
+
+
+# OpenAI's responses
+
+
+def _response_items(turn: Turn) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    if turn.reasoning:
+        summary = [{"type": "summary_text", "text": turn.reasoning}]
+        items.append({"id": turn.named("rs"), "type": "reasoning", "summary": summary})
+    if turn.text:
+        content = [{"type": "output_text", "text": turn.text, "annotations": []}]
+        message = {"id": turn.named("msg"), "type": "message", "role": "assistant"}
+        items.append({**message, "status": "completed", "content": content})
+    items += [
         {
-            **body("chat.completion", message=message, finish_reason=finish_reason),
-            "usage": {
-                **_USAGE,
-                "prompt_tokens_details": None,
-                "completion_tokens_details": {"reasoning_tokens": 0},
-            },
-        },
-        [
-            body(chunk, delta=delta, finish_reason=None),
-            {**body(chunk, delta={}, finish_reason=finish_reason), "usage": _USAGE},
-            "[DONE]",
-        ],
-    )
+            "id": turn.named("fc", index),
+            "type": "function_call",
+            "status": "completed",
+            "call_id": turn.named("call", index),
+            "name": name,
+            "arguments": json.dumps(args),
+        }
+        for index, (name, args) in enumerate(turn.calls)
+    ]
+    return items
 
 
-BLANK["openai-chat"] = _chat({"role": "assistant", "content": ""}, "stop")
-CALL["openai-chat"] = _chat(
-    {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {
-                "id": "call_1",
-                "type": "function",
-                "function": {"name": "lookup", "arguments": '{"key": "a"}'},
-            }
-        ],
-    },
-    "tool_calls",
-)
-
-
-def _responses(*items: dict[str, Any]) -> tuple[Any, Any]:
-    response = {
-        "id": "resp_1",
+def response_of(turn: Turn, items: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
+    """A response that holds the items."""
+    return {
+        "id": turn.named("resp"),
         "object": "response",
         "created_at": 1700000000,
         "status": "completed",
         "error": None,
         "incomplete_details": None,
         "instructions": None,
-        "model": "model-a",
-        "output": [*items],
+        "metadata": {},
+        "model": asked.get("model", "model-a"),
+        "output": items,
         "parallel_tool_calls": True,
         "temperature": 1.0,
+        "text": asked.get("text") or {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
         "top_p": 1.0,
         "usage": {
-            "input_tokens": 20,
+            **turn.counted("input_tokens", "output_tokens", "total_tokens"),
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-            "output_tokens": 3,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 23,
         },
     }
+
+
+def response_events(response: dict[str, Any]) -> list[Any]:
+    """A response as it is streamed."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
-    events = [{"type": "response.created", "response": begun}]
-    for item in items:
-        item_begun = {**item, "status": "in_progress", "arguments": ""}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    for index, item in enumerate(response["output"]):
+        place = {"item_id": item["id"], "output_index": index}
+        added, deltas = {**item, "status": "in_progress"}, []
+        if item["type"] == "message":
+            (part,) = item["content"]
+            added["content"] = []
+            place["content_index"] = 0
+            begun_part = {**part, "text": ""}
+            deltas = [{"type": "response.content_part.added", **place, "part": begun_part}]
+            deltas += [
+                {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
+                for piece in pieces(part["text"])
+            ]
+        elif item["type"] == "function_call":
+            added["arguments"] = ""
+            kind = "response.function_call_arguments.delta"
+            deltas = [
+                {"type": kind, **place, "delta": piece} for piece in pieces(item["arguments"])
+            ]
         events += [
-            {"type": "response.output_item.added", "output_index": 0, "item": item_begun},
-            {
-                "type": "response.function_call_arguments.delta",
-                "item_id": item["id"],
-                "output_index": 0,
-                "delta": item["arguments"],
-            },
-            {"type": "response.output_item.done", "output_index": 0, "item": item},
+            {"type": "response.output_item.added", "output_index": index, "item": added},
+            *deltas,
+            {"type": "response.output_item.done", "output_index": index, "item": item},
         ]
     events.append({"type": "response.completed", "response": response})
-    return response, [{**event, "sequence_number": n} for n, event in enumerate(events)]
+    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
-BLANK["openai-responses"] = _responses()
-CALL["openai-responses"] = _responses(
-    {
-        "id": "fc_1",
-        "type": "function_call",
-        "status": "completed",
-        "call_id": "call_1",
-        "name": "lookup",
-        "arguments": '{"key": "a"}',
-    }
-)
+def _response(turn: Turn, asked: Asked) -> dict[str, Any]:
+    return response_of(turn, _response_items(turn), asked)
 
 
-def _anthropic(stop_reason: str, *blocks: dict[str, Any]) -> tuple[Any, Any]:
-    message = {
-        "id": "msg_1",
+def _response_stream(turn: Turn, asked: Asked) -> list[Any]:
+    return response_events(_response(turn, asked))
+
+
+# Anthropic's messages
+
+
+def _anthropic_blocks(turn: Turn) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    if turn.reasoning:
+        blocks.append({"type": "thinking", "thinking": turn.reasoning, "signature": "sig"})
+    if turn.text:
+        blocks.append({"type": "text", "text": turn.text})
+    blocks += [
+        {"type": "tool_use", "id": turn.named("toolu", index), "name": name, "input": args}
+        for index, (name, args) in enumerate(turn.calls)
+    ]
+    return blocks
+
+
+def anthropic_of(turn: Turn, blocks: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
+    """A message that holds the blocks."""
+    usage = turn.counted("input_tokens", "output_tokens")
+    if turn.details:
+        usage |= {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 1}
+    return {
+        "id": turn.named("msg"),
         "type": "message",
         "role": "assistant",
-        "model": "claude-model-a",
-        "content": [*blocks],
-        "stop_reason": stop_reason,
+        "model": asked.get("model", "claude-model-a"),
+        "content": blocks,
+        "stop_reason": turn.finished("tool_use" if turn.calls else "end_turn"),
         "stop_sequence": None,
-        "usage": {
-            "input_tokens": 20,
-            "output_tokens": 3,
-            "cache_creation": None,
-            "service_tier": "standard",
-        },
+        "usage": usage,
     }
-    events: list[Any] = [
-        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
-    ]
-    for block in blocks:
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+
+
+def anthropic_events(message: dict[str, Any]) -> list[Any]:
+    """A message as it is streamed."""
+    begun = {**message, "content": [], "stop_reason": None}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
+    for index, block in enumerate(message["content"]):
+        empty, deltas = _anthropic_deltas(block)
         events += [
-            {"type": "content_block_start", "index": 0, "content_block": {**block, "input": {}}},
-            {"type": "content_block_delta", "index": 0, "delta": delta},
-            {"type": "content_block_stop", "index": 0},
+            {"type": "content_block_start", "index": index, "content_block": {**block, **empty}},
+            *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+            {"type": "content_block_stop", "index": index},
         ]
-    delta = {"stop_reason": stop_reason, "stop_sequence": None}
-    events += [
-        {
-            "type": "message_delta",
-            "delta": delta,
-            "usage": {"input_tokens": 20, "output_tokens": 3},
-        },
+    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    return [
+        *events,
+        {"type": "message_delta", "delta": ended, "usage": message["usage"]},
         {"type": "message_stop"},
     ]
-    return message, events
 
 
-BLANK["anthropic-messages"] = _anthropic("end_turn")
-CALL["anthropic-messages"] = _anthropic(
-    "tool_use", {"type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {"key": "a"}}
-)
+def _anthropic_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a block lacks at first, and how it comes."""
+    if block["type"] == "text":
+        parts = pieces(block["text"])
+        return {"text": ""}, [{"type": "text_delta", "text": part} for part in parts]
+    if block["type"] == "thinking":
+        return {"thinking": "", "signature": ""}, [
+            {"type": "thinking_delta", "thinking": block["thinking"]},
+            {"type": "signature_delta", "signature": block["signature"]},
+        ]
+    if block["type"] == "tool_use":
+        parts = pieces(json.dumps(block["input"]))
+        return {"input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in parts]
+    return {}, []  # what the provider's own tools do comes at once
 
 
-def _gemini(*parts: dict[str, Any]) -> tuple[Any, Any]:
-    body = {
-        "candidates": [
-            {"index": 0, "content": {"role": "model", "parts": [*parts]}, "finishReason": "STOP"}
-        ],
-        "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 3, "totalTokenCount": 23},
+def _anthropic(turn: Turn, asked: Asked) -> dict[str, Any]:
+    return anthropic_of(turn, _anthropic_blocks(turn), asked)
+
+
+def _anthropic_stream(turn: Turn, asked: Asked) -> list[Any]:
+    return anthropic_events(_anthropic(turn, asked))
+
+
+# Gemini, Ollama
+
+
+def _gemini(turn: Turn, asked: Asked, text: str | None = None) -> dict[str, Any]:
+    text = turn.text if text is None else text
+    parts: list[dict[str, Any]] = [{"text": text}] if text else []
+    parts += [{"functionCall": {"name": name, "args": args}} for name, args in turn.calls]
+    content = {"role": "model", **({"parts": parts} if parts else {})}
+    candidate = {"index": 0, "content": content, "finishReason": turn.finished("STOP")}
+    return {
+        "candidates": [candidate],
+        "usageMetadata": turn.counted(
+            "promptTokenCount", "candidatesTokenCount", "totalTokenCount"
+        ),
         "modelVersion": "gemini-2.5-flash",
-        "responseId": "resp-1",
+        "responseId": turn.named("resp"),
     }
-    return body, [body]
 
 
-BLANK["gemini"] = _gemini()
-CALL["gemini"] = _gemini({"functionCall": {"name": "lookup", "args": {"key": "a"}}})
+def _gemini_stream(turn: Turn, asked: Asked) -> list[Any]:
+    return [_gemini(turn, asked, piece) for piece in turn.pieces or [""]]
 
 
-def _ollama(**message: Any) -> tuple[Any, Any]:
-    body = {
-        "model": "model-a",
-        "created_at": "2025-01-01T00:00:00Z",
-        "message": {"role": "assistant", "content": "", **message},
-        "done": True,
-        "done_reason": "stop",
-        "prompt_eval_count": 20,
-        "eval_count": 3,
-    }
-    return body, [body]
+def _ollama(turn: Turn, asked: Asked) -> dict[str, Any]:
+    (*before, last) = _ollama_stream(turn, asked)
+    text = "".join(part["message"]["content"] for part in before)
+    return {**last, "message": {**last["message"], "content": text}}
 
 
-BLANK["ollama"] = _ollama()
-CALL["ollama"] = _ollama(tool_calls=[{"function": {"name": "lookup", "arguments": {"key": "a"}}}])
+def _ollama_stream(turn: Turn, asked: Asked) -> list[Any]:
+    head = {"model": asked.get("model", "model-a"), "created_at": "2025-01-01T00:00:00Z"}
+    message = {"role": "assistant", "content": ""}
+    tool_calls = [{"function": {"name": name, "arguments": args}} for name, args in turn.calls]
+    last = {**message, **({"tool_calls": tool_calls} if tool_calls else {})}
+    return [
+        *({**head, "message": {**message, "content": p}, "done": False} for p in turn.pieces),
+        {
+            **head,
+            "message": last,
+            "done": True,
+            "done_reason": turn.finished("stop"),
+            **turn.counted("prompt_eval_count", "eval_count"),
+        },
+    ]
 
 
-def _bedrock(stop_reason: str, *blocks: dict[str, Any]) -> tuple[Any, Any]:
-    end = {
-        "usage": {"inputTokens": 20, "outputTokens": 3, "totalTokens": 23},
-        "metrics": {"latencyMs": 5},
-    }
+# Bedrock
+
+
+def _bedrock_end(turn: Turn) -> dict[str, Any]:
+    usage = turn.counted("inputTokens", "outputTokens", "totalTokens")
+    return {"usage": usage, "metrics": {"latencyMs": 5}}
+
+
+def _bedrock_finish(turn: Turn) -> dict[str, Any]:
+    return {"stopReason": turn.finished("tool_use" if turn.calls else "end_turn")}
+
+
+def _bedrock_tools(turn: Turn) -> list[dict[str, Any]]:
+    return [
+        {"toolUseId": turn.named("tooluse", index), "name": name, "input": args}
+        for index, (name, args) in enumerate(turn.calls)
+    ]
+
+
+def _bedrock(turn: Turn, asked: Asked) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
+    content += [{"toolUse": tool} for tool in _bedrock_tools(turn)]
+    message = {"role": "assistant", "content": content}
+    return {"output": {"message": message}, **_bedrock_finish(turn), **_bedrock_end(turn)}
+
+
+def _bedrock_stream(turn: Turn, asked: Asked) -> list[Any]:
     events: list[Any] = [{"messageStart": {"role": "assistant"}}]
-    for block in blocks:
-        tool = block["toolUse"]
-        begun = {"toolUseId": tool["toolUseId"], "name": tool["name"]}
+    blocks: list[list[dict[str, Any]]] = []
+    if turn.text:
+        blocks.append([{"contentBlockDelta": {"delta": {"text": p}}} for p in turn.pieces])
+    for tool in _bedrock_tools(turn):
+        arguments = json.dumps(tool.pop("input"))
+        blocks.append(
+            [
+                {"contentBlockStart": {"start": {"toolUse": tool}}},
+                {"contentBlockDelta": {"delta": {"toolUse": {"input": arguments}}}},
+            ]
+        )
+    for index, block in enumerate(blocks):
+        for event in [*block, {"contentBlockStop": {}}]:
+            events += [{kind: {"contentBlockIndex": index, **what}} for kind, what in event.items()]
+    return [*events, {"messageStop": _bedrock_finish(turn)}, {"metadata": _bedrock_end(turn)}]
+
+
+def _bedrock_invoke(turn: Turn, asked: Asked) -> dict[str, Any]:
+    """As Claude, Titan and Llama have it."""
+    results = [{"outputText": turn.text, "completionReason": "FINISH"}]
+    return {**_anthropic(turn, asked), "results": results, "generation": turn.text}
+
+
+# DashScope, Cohere
+
+
+def _dashscope(turn: Turn, asked: Asked) -> dict[str, Any]:
+    message = {"role": "assistant", "content": turn.text}
+    return {
+        "request_id": turn.named("request"),
+        "output": {"choices": [{"finish_reason": turn.finished("stop"), "message": message}]},
+        "usage": turn.counted("input_tokens", "output_tokens", "total_tokens"),
+    }
+
+
+def _cohere_end(turn: Turn) -> dict[str, Any]:
+    tokens = turn.counted("input_tokens", "output_tokens")
+    finish_reason = turn.finished("TOOL_CALL" if turn.calls else "COMPLETE")
+    return {"finish_reason": finish_reason, "usage": {"billed_units": tokens, "tokens": tokens}}
+
+
+def _cohere(turn: Turn, asked: Asked) -> dict[str, Any]:
+    tool_calls = [
+        {
+            "id": turn.named(name, index),
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(args)},
+        }
+        for index, (name, args) in enumerate(turn.calls)
+    ]
+    content = [{"type": "text", "text": turn.text}] if turn.text else []
+    message = {"role": "assistant", "content": content, "tool_calls": tool_calls}
+    return {"id": turn.named("reply"), "message": message, **_cohere_end(turn)}
+
+
+def _cohere_stream(turn: Turn, asked: Asked) -> list[Any]:
+    def event(kind: str, index: int = 0, **message: Any) -> dict[str, Any]:
+        return {"type": kind, "index": index, "delta": {"message": message}}
+
+    start = event("message-start", role="assistant")
+    events = [{**start, "id": turn.named("reply")}]
+    if turn.text:
         events += [
-            {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": begun}}},
-            {
-                "contentBlockDelta": {
-                    "contentBlockIndex": 0,
-                    "delta": {"toolUse": {"input": json.dumps(tool["input"])}},
-                }
-            },
-            {"contentBlockStop": {"contentBlockIndex": 0}},
+            event("content-start", content={"type": "text", "text": ""}),
+            *(event("content-delta", content={"text": piece}) for piece in turn.pieces),
+            event("content-end"),
         ]
-    events += [{"messageStop": {"stopReason": stop_reason}}, {"metadata": end}]
-    message = {"role": "assistant", "content": [*blocks]}
-    return {"output": {"message": message}, "stopReason": stop_reason, **end}, events
-
-
-BLANK["bedrock-converse"] = _bedrock("end_turn")
-CALL["bedrock-converse"] = _bedrock(
-    "tool_use", {"toolUse": {"toolUseId": "tooluse_1", "name": "lookup", "input": {"key": "a"}}}
-)
-
-
-def _cohere(finish_reason: str, *calls: dict[str, Any]) -> tuple[Any, Any]:
-    tokens = {"input_tokens": 20, "output_tokens": 3}
-    usage = {"billed_units": tokens, "tokens": tokens}
-    message = {"role": "assistant", "content": [], "tool_calls": [*calls]}
-    events: list[Any] = [
-        {"type": "message-start", "id": "1", "delta": {"message": {"role": "assistant"}}}
-    ]
-    for call in calls:
-        begun = {**call, "function": {**call["function"], "arguments": ""}}
-        arguments = {"function": {"arguments": call["function"]["arguments"]}}
+    for index, call in enumerate(_cohere(turn, asked)["message"]["tool_calls"]):
+        function = call["function"]
+        begun = {**call, "function": {**function, "arguments": ""}}
+        rest = {"function": {"arguments": function["arguments"]}}
         events += [
-            {"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": begun}}},
-            {
-                "type": "tool-call-delta",
-                "index": 0,
-                "delta": {"message": {"tool_calls": arguments}},
-            },
-            {"type": "tool-call-end", "index": 0},
+            event("tool-call-start", index, tool_calls=begun),
+            event("tool-call-delta", index, tool_calls=rest),
+            event("tool-call-end", index),
         ]
-    end = {"finish_reason": finish_reason, "usage": usage}
-    events.append({"type": "message-end", "delta": end})
-    return {"id": "1", "finish_reason": finish_reason, "message": message, "usage": usage}, events
+    return [*events, {"type": "message-end", "delta": _cohere_end(turn)}]
 
 
-BLANK["other"] = _cohere("COMPLETE")
-CALL["other"] = _cohere(
-    "TOOL_CALL",
-    {
-        "id": "lookup_1",
-        "type": "function",
-        "function": {"name": "lookup", "arguments": '{"key": "a"}'},
-    },
-)
-
-
-def reply(kind: dict[str, tuple[Any, Any]], api: str, way: str) -> Reply:
-    """A blank or a call, as it comes to the way in which a model is called."""
-    streamed = "stream" in way
-    return encode(api, "stream" if streamed else "invoke", kind[api][streamed])
-
-
-class Asked(NamedTuple):
-    """What a request says of tools."""
-
-    tools: list[str]
-    choice: Any
-    called: list[str]
-    """What ties the calls in the history to their results: ids, or names."""
-    answered: list[str]
-
-
-def read(api: str, body: Any) -> Asked:
-    """Read a request of an API."""
-    return _READERS[api](body)
-
-
-def _each(turns: Any, key: str, *inside: str) -> Iterator[Any]:
-    """What stands under a key in turns or in the blocks of turns."""
-    for turn in turns:
-        blocks = [turn, *(turn[part] for part in inside if isinstance(turn.get(part), list))]
-        for block in [blocks[0], *(one for part in blocks[1:] for one in part)]:
-            if isinstance(block, dict) and key in block:
-                yield block[key]
-
-
-def _read_chat(body: Any) -> Asked:
-    turns = body["messages"]
-    return Asked(
-        [tool["function"]["name"] for tool in body.get("tools", ())],
-        body.get("tool_choice"),
-        [call["id"] for calls in _each(turns, "tool_calls") for call in calls],
-        [*_each(turns, "tool_call_id")],
-    )
-
-
-def _read_responses(body: Any) -> Asked:
-    calls = [item["call_id"] for item in body["input"] if item.get("type") == "function_call"]
-    results = [
-        item["call_id"] for item in body["input"] if item.get("type") == "function_call_output"
-    ]
-    return Asked([tool["name"] for tool in body["tools"]], body.get("tool_choice"), calls, results)
-
-
-def _read_anthropic(body: Any) -> Asked:
-    blocks = [
-        block
-        for turn in body["messages"]
-        if isinstance(turn["content"], list)
-        for block in turn["content"]
-    ]
-    return Asked(
-        [tool["name"] for tool in body["tools"]],
-        body.get("tool_choice"),
-        [block["id"] for block in blocks if block["type"] == "tool_use"],
-        [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"],
-    )
-
-
-def _read_gemini(body: Any) -> Asked:
-    (tools,) = body["tools"]
-    turns = body["contents"]
-    return Asked(
-        [tool["name"] for tool in tools["functionDeclarations"]],
-        body.get("toolConfig"),
-        [call["name"] for call in _each(turns, "functionCall", "parts")],
-        [result["name"] for result in _each(turns, "functionResponse", "parts")],
-    )
-
-
-def _read_ollama(body: Any) -> Asked:
-    turns = body["messages"]
-    calls = [call["function"]["name"] for calls in _each(turns, "tool_calls") for call in calls]
-    results = [turn for turn in turns if turn["role"] == "tool"]
-    tools = [tool["function"]["name"] for tool in body["tools"]]
-    # It ties them by their order, as far as there are results.
-    return Asked(tools, body.get("tool_choice"), calls, calls[: len(results)])
-
-
-def _read_bedrock(body: Any) -> Asked:
-    config, turns = body["toolConfig"], body["messages"]
-    return Asked(
-        [tool["toolSpec"]["name"] for tool in config["tools"]],
-        config.get("toolChoice"),
-        [call["toolUseId"] for call in _each(turns, "toolUse", "content")],
-        [result["toolUseId"] for result in _each(turns, "toolResult", "content")],
-    )
-
-
-_READERS: dict[str, Callable[[Any], Asked]] = {
-    "openai-chat": _read_chat,
-    "openai-responses": _read_responses,
-    "anthropic-messages": _read_anthropic,
-    "gemini": _read_gemini,
-    "ollama": _read_ollama,
-    "bedrock-converse": _read_bedrock,
-    "other": _read_chat,
+Writer = Callable[[Turn, Asked], Any]
+_WRITERS: dict[str, tuple[Writer, Writer]] = {
+    "openai-chat": (_chat, _chat_stream),
+    "openai-responses": (_response, _response_stream),
+    "anthropic-messages": (_anthropic, _anthropic_stream),
+    "gemini": (_gemini, _gemini_stream),
+    "ollama": (_ollama, _ollama_stream),
+    "bedrock-converse": (_bedrock, _bedrock_stream),
+    "bedrock-invoke": (_bedrock_invoke, _anthropic_stream),
+    "dashscope": (_dashscope, lambda turn, asked: [_dashscope(turn, asked)]),
+    "other": (_cohere, _cohere_stream),
 }
