@@ -31,7 +31,7 @@ def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
 class AnswerCache(BaseCache):
     """A view of a cache: what is no answer of the inner model's is a miss, and is not stored."""
 
-    def __init__(self, cache: BaseCache, *, text_counts: bool = True) -> None:
+    def __init__(self, cache: BaseCache, text_counts: bool) -> None:
         """See a cache so.
 
         Args:
@@ -41,6 +41,10 @@ class AnswerCache(BaseCache):
         """
         self._cache = cache
         self._text_counts = text_counts
+
+    def is_view_of(self, cache: BaseCache, text_counts: bool) -> bool:
+        """Whether it is what would be made of these."""
+        return self._cache is cache and self._text_counts is text_counts
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Answers only."""

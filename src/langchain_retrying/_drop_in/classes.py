@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import functools
 import threading
+from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
@@ -16,6 +17,9 @@ from weakref import WeakValueDictionary
 from langchain_core.language_models import BaseChatModel
 
 from langchain_retrying._policy.wrappers import WRAPPER, is_wrapper
+
+CACHING = "__langchain_retrying_caching__"
+"""An attribute of derived classes: the same class, whose wrappers have a cache of their own."""
 
 _LOOKS = ("__module__", "__qualname__", "__doc__", "__hash__")
 _MAKERS = ("model_construct", "model_validate", "model_validate_json", "model_validate_strings")
@@ -40,7 +44,7 @@ def derived_class(base: Any, inner_class: type[BaseChatModel]) -> Any:
 
 def inner_class_of(cls: type) -> Any:
     """The class of the inner models; of a class that is not derived itself."""
-    return cls.__bases__[1] if WRAPPER in vars(cls) else cls
+    return cls.__bases__[-1] if WRAPPER in vars(cls) else cls
 
 
 def share_state(wrapper: Any, inner_model: Any) -> None:
@@ -52,31 +56,36 @@ def share_state(wrapper: Any, inner_model: Any) -> None:
 
 
 def _derive(base: Any, inner_class: type[BaseChatModel]) -> Any:
-    namespace: dict[str, Any] = {
-        WRAPPER: base,
+    name = inner_class.__name__
+    looks = {WRAPPER: base, **{look: getattr(inner_class, look) for look in _LOOKS}}
+    inner_metaclass: Any = type(inner_class)
+    metaclass = _metaclass(base, inner_metaclass)
+    try:
+        derived = metaclass(name, (base, inner_class), {**looks, **_members(base, inner_class)})
+    except TypeError as error:
+        raise TypeError(f"{name} can't be wrapped: {error}") from error
+    # Not of pydantic's making, which has no slot of a field's name.
+    caching = ABCMeta.__new__(metaclass, name, (derived,), {**looks, "__slots__": ("cache",)})
+    setattr(derived, CACHING, caching)
+    return derived
+
+
+def _members(base: Any, inner_class: type[BaseChatModel]) -> dict[str, Any]:
+    members: dict[str, Any] = {
         "model_config": {"defer_build": inner_class.model_config.get("defer_build", False)},
-        **{name: getattr(inner_class, name) for name in _LOOKS},
+        **{name: staticmethod(_wrapping(base, getattr(inner_class, name))) for name in _MAKERS},
     }
-    for name in _MAKERS:
-        namespace[name] = staticmethod(_wrapping(base, getattr(inner_class, name)))
     # LangChain asks the class whether a model can stream, and in which ways.
     if inner_class._stream is BaseChatModel._stream:
-        namespace["_stream"] = BaseChatModel._stream
+        members["_stream"] = BaseChatModel._stream
         if inner_class._astream is BaseChatModel._astream:
-            namespace["_astream"] = BaseChatModel._astream
-    namespace |= {
-        name: hook
-        for name, hook in base._optional_hooks().items()
-        if getattr(inner_class, name, None) is not None
-    }
+            members["_astream"] = BaseChatModel._astream
+    for name, hook in base._optional_hooks().items():
+        if getattr(inner_class, name, None) is not None:
+            members[name] = hook  # noqa: PERF403 -- after the others
     if inner_class.model_config.get("validate_assignment"):
-        namespace["__getattribute__"] = _get_from_replaced_state
-    try:
-        inner_metaclass: Any = type(inner_class)
-        metaclass = _metaclass(base, inner_metaclass)
-        return metaclass(inner_class.__name__, (base, inner_class), namespace)
-    except TypeError as error:
-        raise TypeError(f"{inner_class.__name__} can't be wrapped: {error}") from error
+        members["__getattribute__"] = _get_from_replaced_state
+    return members
 
 
 def _wrapping(base: Any, make: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,9 +13,7 @@ class RunnableConfigurableFields(configurable.RunnableConfigurableFields):  # ty
     """Configurable fields of a wrapped model; runs and traces have the name of the class."""
 
     def _prepare(self, config: Any = None) -> Any:
-        facade: Any = self.default
-        prepared: Any
         prepared, config = super()._prepare(config)
-        if prepared is not facade:  # but wrapped with the default policy
-            prepared = wrap_alike(facade, prepared)
-        return prepared, config
+        if prepared is self.default:
+            return prepared, config
+        return wrap_alike(self.default, prepared), config

@@ -12,13 +12,13 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from types import MethodType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatResult
 
 from langchain_retrying._drop_in.cache import AnswerCache, effective_cache
-from langchain_retrying._drop_in.classes import derived_class, inner_class_of, share_state
+from langchain_retrying._drop_in.classes import CACHING, derived_class, inner_class_of, share_state
 from langchain_retrying._drop_in.wrapping import wrap_inside
 from langchain_retrying._policy.policy import DEFAULT_POLICY, RetryPolicy
 from langchain_retrying._policy.tool_choice import forced_tools
@@ -46,23 +46,26 @@ def hook(method: Method) -> Method:
     """Make a method a generation hook of the wrapper."""
     # LangChain inspects the signature at each call; one that is there already saves 25 µs.
     method.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # PEP 362
-    descriptor: Any = _Hook(method)
-    return descriptor  # type: ignore[no-any-return]  # on an instance it is the method
+    return cast("Method", _Hook(method))  # on an instance it is the method
 
 
 # The schema of this class is of no use, and takes milliseconds to build.
 class Facade(BaseChatModel, defer_build=True):  # noqa: PLW1641 -- derived classes have a hash
     """A chat model that is another one, but for what subclasses override."""
 
+    # Apart from the state that is shared. No other name may shadow a field of the inner model.
+    __slots__ = ("__caching", "inner_model", "retry_policy")
+
     if TYPE_CHECKING:
         inner_model: BaseChatModel
+        """The wrapped model: the very object given, never changed by the wrapper."""
         retry_policy: RetryPolicy
+        """The policy given."""
+        __caching: Any
+        """The same wrapper, but that it caches answers only; None until a cache is in use."""
 
-    # What is not the inner model's state. No other name may shadow a field of the inner model.
-    __slots__ = {
-        "inner_model": "The wrapped model: the very object given, never changed by the wrapper.",
-        "retry_policy": "The policy given.",
-    }
+        @property
+        def _llm_type(self) -> str: ...  # the inner class's
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Derive the class for the inner model's, and make an instance of that."""
@@ -71,11 +74,6 @@ class Facade(BaseChatModel, defer_build=True):  # noqa: PLW1641 -- derived class
             # `type(model)(**fields)` of a wrapped model, as code may write that knows the bare one.
             args, kwargs = (inner_class_of(cls)(*args, **kwargs),), {}
         return _wrap(_base(cls), *args, **kwargs)
-
-    @classmethod
-    def _optional_hooks(cls) -> dict[str, Any]:
-        """Hooks that LangChain looks for, and that a wrapper has only if the inner model has."""
-        return {}
 
     # --- state: read where it is shared, written through ---
 
@@ -113,10 +111,6 @@ class Facade(BaseChatModel, defer_build=True):  # noqa: PLW1641 -- derived class
     def _serialized(self) -> dict[str, Any]:  # cached by the inner model
         return self.inner_model._serialized
 
-    @property
-    def _llm_type(self) -> str:
-        return self.inner_model._llm_type
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Facade) and self.retry_policy != other.retry_policy:
             return False
@@ -130,12 +124,26 @@ class Facade(BaseChatModel, defer_build=True):  # noqa: PLW1641 -- derived class
     # --- what LangChain puts around a call ---
 
     def _generate_with_cache(self, *args: Any, **kwargs: Any) -> ChatResult:
-        model = _with_answer_cache(self, kwargs)
+        model = self.__caching_answers(kwargs)
         return super(Facade, model)._generate_with_cache(*args, **kwargs)
 
     async def _agenerate_with_cache(self, *args: Any, **kwargs: Any) -> ChatResult:
-        model = _with_answer_cache(self, kwargs)
+        model = self.__caching_answers(kwargs)
         return await super(Facade, model)._agenerate_with_cache(*args, **kwargs)
+
+    def __caching_answers(self, kwargs: Mapping[str, Any]) -> Any:
+        """The wrapper itself, or if a cache is in use one that caches answers only."""
+        cache = effective_cache(self.cache)
+        if cache is None:
+            return self
+        text_counts = not (self.retry_policy.require_tool_call and forced_tools(kwargs))
+        caching = self.__caching
+        if caching is None or not caching.cache.is_view_of(cache, text_counts):
+            cls = getattr(type(self), CACHING)
+            caching = _new_wrapper(cls, self.inner_model, self.retry_policy)
+            object.__setattr__(caching, "cache", AnswerCache(cache, text_counts))
+            object.__setattr__(self, "_Facade__caching", caching)
+        return caching
 
     def configurable_fields(self, **kwargs: Any) -> Any:
         """As for the inner model; what is configured at run time is wrapped as this is."""
@@ -170,7 +178,7 @@ def _wrap_model(base: Any, inner_model: Any, policy: RetryPolicy) -> Any:
     return _new_wrapper(derived_class(base, type(inner_model)), inner_model, policy)
 
 
-def wrap_alike(facade: Facade, inner_model: BaseChatModel) -> Any:
+def wrap_alike(facade: Any, inner_model: Any) -> Any:
     """Wrap another model as one is wrapped."""
     return _wrap_model(_base(type(facade)), inner_model, facade.retry_policy)
 
@@ -184,18 +192,6 @@ def _new_wrapper(cls: Any, inner_model: BaseChatModel, policy: RetryPolicy) -> A
     facade = object.__new__(cls)
     object.__setattr__(facade, "inner_model", inner_model)
     object.__setattr__(facade, "retry_policy", policy)
+    object.__setattr__(facade, "_Facade__caching", None)
     share_state(facade, inner_model)
     return facade
-
-
-def _with_answer_cache(facade: Any, kwargs: Mapping[str, Any]) -> Any:
-    """The wrapper, or where a cache is in use one for this call, whose cache is of answers only."""
-    cache = effective_cache(facade.cache)
-    if cache is None:
-        return facade
-    policy = facade.retry_policy
-    text_counts = not (policy.require_tool_call and forced_tools(kwargs))
-    view = AnswerCache(cache, text_counts=text_counts)
-    for_this_call = _new_wrapper(type(facade), facade.inner_model, policy)
-    object.__setattr__(for_this_call, "__dict__", {**facade.__dict__, "cache": view})
-    return for_this_call
