@@ -43,7 +43,7 @@ def derived_class(base: Any, inner_class: type[BaseChatModel]) -> Any:
 
 
 def inner_class_of(cls: type) -> Any:
-    """The class of the inner models; of a class that is not derived itself."""
+    """The class that a derived one has of the inner models; any other class as it is."""
     return cls.__bases__[-1] if WRAPPER in vars(cls) else cls
 
 

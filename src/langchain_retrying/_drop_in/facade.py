@@ -153,15 +153,14 @@ class Facade(BaseChatModel, defer_build=True):  # noqa: PLW1641 -- derived class
         return configurable.RunnableConfigurableFields(default=self, fields=kwargs)
 
 
-def _wrap(
-    cls: Any, inner_model: Any = None, policy: Any = DEFAULT_POLICY, *args: Any, **kwargs: Any
-) -> Any:
+def _wrap(cls: Any, inner_model: Any = None, policy: Any = None, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         given = ", ".join(kwargs) or "a third argument"
         raise TypeError(
             f"{cls.__name__} takes a model and a policy, not {given}: "
             f"write {cls.__name__}(model, RetryPolicy(...))"
         )
+    policy = DEFAULT_POLICY if policy is None else policy
     if not isinstance(policy, RetryPolicy):
         raise TypeError(
             f"policy must be a RetryPolicy, not {type(policy).__name__}: "
