@@ -7,7 +7,7 @@ Each makes an attempt, and lets it out or waits and tries again. What is to be d
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,13 +26,8 @@ from langchain_retrying._call.run_managers import (
     run_manager_of_stream,
     takes_run_manager,
 )
-from langchain_retrying._drop_in.cache import AnswerCache, effective_cache
 from langchain_retrying._drop_in.facade import Facade, hook
 from langchain_retrying._policy.policy import DEFAULT_POLICY, RetryPolicy
-from langchain_retrying._policy.tool_choice import forced_tools
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Result = TypeVar("Result")
 
@@ -206,30 +201,6 @@ class RetryingChatModel(Facade):
                 return
         finally:
             await _aclose(call.reply)
-
-    def _generate_with_cache(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        model = self._with_answer_cache(kwargs)
-        return super(RetryingChatModel, model)._generate_with_cache(
-            messages, stop, run_manager, **kwargs
-        )
-
-    async def _agenerate_with_cache(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> ChatResult:
-        model = self._with_answer_cache(kwargs)
-        return await super(RetryingChatModel, model)._agenerate_with_cache(
-            messages, stop, run_manager, **kwargs
-        )
-
-    def _with_answer_cache(self, kwargs: Mapping[str, Any]) -> Self:
-        """The model itself, or where a cache is in use a twin that caches answers only."""
-        cache = effective_cache(self.cache)
-        if cache is None:
-            return self
-        text_counts = not (self.retry_policy.require_tool_call and forced_tools(kwargs))
-        return self._twin(cache=AnswerCache(cache, text_counts=text_counts))
 
     @classmethod
     def _optional_hooks(cls) -> dict[str, Any]:

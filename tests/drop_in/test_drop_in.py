@@ -903,6 +903,62 @@ def test_a_cache_serves_no_blank_that_was_stored_before(whole_way):
     assert ask(whole_way, model).content == "Hello."
 
 
+@pytest.mark.parametrize("whole_way", ["invoke", "ainvoke"])
+def test_the_cache_in_use_is_the_one_that_counts_now(whole_way):
+    """It may be another at each call: the model's own, the global one, or none."""
+    model = wrapped("a", "b", "c", "d", "e")
+    own, first, second = Cache(), Cache(), Cache()
+    try:
+        for cache in (own, first, second):
+            model.cache = own if cache is own else None
+            set_llm_cache(cache)
+            assert [ask(whole_way, model).content for _ in range(2)] == [
+                "abc"[len(model.requests) - 1]
+            ] * 2
+        model.cache = own
+        assert ask(whole_way, model).content == "a"
+        model.cache = False
+        assert ask(whole_way, model).content == "d"
+        model.cache = None
+        set_llm_cache(None)
+        assert ask(whole_way, model).content == "e"
+    finally:
+        set_llm_cache(None)
+    assert [len(cache.keys) for cache in (own, first, second)] == [1, 1, 1]
+
+
+def test_a_cache_serves_by_what_is_required_of_each_call(cache):
+    kwargs, _ = cache
+    policy = RetryPolicy(max_retries=0, require_tool_call=True)
+    model = wrapped("Let me see.", call("look_up"), policy=policy, **kwargs)
+    free = model.bind(tools=[{"name": "look_up"}])
+    forced = model.bind(tools=[{"name": "look_up"}], tool_choice="any")
+    for _ in range(2):
+        assert free.invoke("Hi").content == "Let me see."
+        assert forced.invoke("Hi").tool_calls
+    assert len(model.requests) == 2
+
+
+def test_what_is_changed_between_cached_calls_has_its_effect(cache):
+    """Whatever the wrapper keeps for the next cached call, it has the state of that call."""
+    kwargs, stored = cache
+    model = wrapped("a", "b", cls=Parameters, model="m", **kwargs)
+    assert model.invoke("Hi").content == "a"
+    model.temperature = 0.5
+    assert model.invoke("Hi").content == "b"
+    assert model.cache is kwargs["cache"]
+    assert len(set(stored.keys)) == 2
+
+
+def test_many_threads_share_one_cached_wrapper(cache):
+    kwargs, stored = cache
+    model = RetryingChatModel(ScriptedChatModel(blank_once_for_each(), **kwargs), RAISE)
+    prompts = [str(number % 5) for number in range(100)]
+    expected = [f"answer to {prompt}" for prompt in prompts]
+    assert [reply.content for reply in model.batch(prompts)] == expected
+    assert len(stored.keys) >= 5
+
+
 def test_keys_tell_inner_models_apart(cache):
     kwargs, stored = cache
     arguments: list[dict[str, str]] = [{}, {"model_name": "model-b"}, {"base_url": "elsewhere"}]

@@ -23,7 +23,7 @@ CONSIDERED = {
         _generate_with_cache _agenerate_with_cache
     """,
     "overridden: is the inner model's, where code of this class would tell of the wrapper": """
-        _identifying_params _llm_type _serialized
+        _identifying_params _serialized
     """,
     "overridden: what it makes is wrapped again": """
         configurable_fields
@@ -33,7 +33,7 @@ CONSIDERED = {
         output_version profile rate_limiter tags verbose
     """,
     "inherited from the inner class: tells what the model is from the shared state": """
-        _get_llm_string
+        _get_llm_string _llm_type
         InputType OutputType _convert_input _dict_for_compat
         _get_invocation_params _get_ls_params _get_ls_params_with_defaults
         asdict config_schema config_specs dict get_config_jsonschema get_graph

@@ -16,6 +16,10 @@ from langchain_core.outputs import ChatGeneration, Generation
 
 from langchain_retrying._judge.reply import ReplyJudge, is_plain_text
 
+_ACCOUNT = "empty_retry"
+_NOT_THE_MODELS = {"stand_in", "model"}
+"""Parts of an account that tell that the message is not a reply of the inner model's."""
+
 
 def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
     """The cache LangChain uses for a model whose `cache` is `setting`; None if it uses none."""
@@ -27,7 +31,7 @@ def effective_cache(setting: BaseCache | bool | None) -> BaseCache | None:
 class AnswerCache(BaseCache):
     """A view of a cache: what is no answer of the inner model's is a miss, and is not stored."""
 
-    def __init__(self, cache: BaseCache, *, text_counts: bool = True) -> None:
+    def __init__(self, cache: BaseCache, text_counts: bool) -> None:
         """See a cache so.
 
         Args:
@@ -38,84 +42,65 @@ class AnswerCache(BaseCache):
         self._cache = cache
         self._text_counts = text_counts
 
+    def is_view_of(self, cache: BaseCache, text_counts: bool) -> bool:
+        """Whether it is what would be made of these."""
+        return self._cache is cache and self._text_counts is text_counts
+
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Answers only."""
-        return self._if_answered(self._cache.lookup(prompt, llm_string))
+        found = self._cache.lookup(prompt, llm_string)
+        return found if found and self._is_answer(found) else None
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
         """Answers only."""
-        return self._if_answered(await self._cache.alookup(prompt, llm_string))
+        found = await self._cache.alookup(prompt, llm_string)
+        return found if found and self._is_answer(found) else None
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """Answers only."""
-        if self._are_an_answer(return_val):
-            self._cache.update(prompt, llm_string, _without_account(return_val))
+        if self._is_answer(return_val):
+            self._cache.update(prompt, llm_string, [*map(_without_account, return_val)])
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
         """As `update`."""
-        if self._are_an_answer(return_val):
-            await self._cache.aupdate(prompt, llm_string, _without_account(return_val))
+        if self._is_answer(return_val):
+            await self._cache.aupdate(prompt, llm_string, [*map(_without_account, return_val)])
 
     def clear(self, **kwargs: Any) -> None:
         """Clear the cache."""
         self._cache.clear(**kwargs)
 
-    async def aclear(self, **kwargs: Any) -> None:
-        """Clear the cache."""
-        await self._cache.aclear(**kwargs)
-
-    def _if_answered(self, generations: Sequence[Generation] | None) -> Sequence[Generation] | None:
-        if generations is None or not self._are_an_answer(generations):
-            return None
-        return generations
-
-    def _are_an_answer(self, generations: Sequence[Generation]) -> bool:
+    def _is_answer(self, generations: Sequence[Generation]) -> bool:
         """Whether one of them is usable, and none is of another model or stands in for a reply."""
-        accounts = [_account(generation) for generation in generations]
-        if any(account and (account.keys() & _NOT_THE_MODELS) for account in accounts):
-            return False
-        return any(map(self._is_usable, generations))
+        usable = False
+        for generation in generations:
+            message = _message(generation)
+            account = message.response_metadata.get(_ACCOUNT)
+            if account and not _NOT_THE_MODELS.isdisjoint(account):
+                return False
+            usable = usable or self._is_usable(message, generation)
+        return usable
 
-    def _is_usable(self, generation: Generation) -> bool:
-        message = _message(generation)
-        if self._text_counts and is_plain_text(message.content):
+    def _is_usable(self, message: Any, generation: Generation) -> bool:
+        if self._text_counts and is_plain_text(message.content):  # told at a glance
             return True
         judge = ReplyJudge(text_counts=self._text_counts)
         judge.add(message, generation.generation_info)
         return judge.verdict().is_answer
 
 
-_NOT_THE_MODELS = {"stand_in", "model"}
-"""Parts of an account that tell that the message is not a reply of the inner model's."""
-
-
-def _message(generation: Generation) -> Any:
+def _message(generation: Any) -> Any:
     """The message; of a `Generation` without one, as old caches hold them, its text as one."""
-    message = getattr(generation, "message", None)
-    return AIMessage(content=generation.text) if message is None else message
+    if isinstance(generation, ChatGeneration):
+        return generation.message
+    return AIMessage(content=generation.text)
 
 
-def _account(generation: Generation) -> dict[str, Any] | None:
-    account: dict[str, Any] | None = _message(generation).response_metadata.get("empty_retry")
-    return account
-
-
-def _without_account(generations: Sequence[Generation]) -> Sequence[Generation]:
+def _without_account(generation: Generation) -> Generation:
     """What is served later was not retried then."""
-    return [
-        ChatGeneration(
-            message=generation.message.model_copy(
-                update={
-                    "response_metadata": {
-                        key: value
-                        for key, value in generation.message.response_metadata.items()
-                        if key != "empty_retry"
-                    }
-                }
-            ),
-            generation_info=generation.generation_info,
-        )
-        if isinstance(generation, ChatGeneration) and _account(generation) is not None
-        else generation
-        for generation in generations
-    ]
+    message = _message(generation)
+    if _ACCOUNT not in message.response_metadata:
+        return generation
+    metadata = {key: value for key, value in message.response_metadata.items() if key != _ACCOUNT}
+    message = message.model_copy(update={"response_metadata": metadata})
+    return ChatGeneration(message=message, generation_info=generation.generation_info)

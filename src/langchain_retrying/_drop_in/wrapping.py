@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.configurable import RunnableConfigurableFields
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
 
 Wrap = Callable[[BaseChatModel], Any]
 
 
-def wrap_inside(thing: Any, wrap: Wrap, wrapper: str) -> Any:
-    """Wrap the one chat model that `thing` holds, and keep what is around it around the wrapper.
+def wrap_inside(thing: Any, wrap: Wrap) -> Any:
+    """Wrap the one chat model that `thing` is or holds, and keep what is around it around that.
 
     `bind`, `bind_tools`, `with_config`, `with_retry` and `configurable_fields` leave one model
     inside, and so does `init_chat_model` with configurable fields. Where there is none or more
     than one, a `TypeError` says what to write.
     """
-    if hasattr(type(thing), "_model_params"):  # first: see `Facade.__new__`
+    # Of the type, and first: pydantic 2.7's `isinstance` asks a configurable model for attributes.
+    if hasattr(type(thing), "_model_params"):
         return _wrap_when_configured(thing, wrap)
     if isinstance(thing, BaseChatModel):
         return wrap(thing)
     if isinstance(thing, RunnableBindingBase):
-        return thing.model_copy(update={"bound": wrap_inside(thing.bound, wrap, wrapper)})
-    if isinstance(thing, RunnableConfigurableFields) and isinstance(thing.default, BaseChatModel):
+        return thing.model_copy(update={"bound": wrap_inside(thing.bound, wrap)})
+    # `RunnableConfigurableFields`, by what it has: it takes long to import.
+    if hasattr(thing, "fields") and isinstance(getattr(thing, "default", None), BaseChatModel):
         return wrap(thing.default).configurable_fields(**thing.fields)
-    raise TypeError(f"{_advice(thing)}, as in {wrapper}(model)")
+    raise TypeError(f"{_advice(thing)}, as in RetryingChatModel(model)")
 
 
 def _advice(thing: Any) -> str:
@@ -50,34 +48,28 @@ def _wrap_when_configured(model: Any, wrap: Wrap) -> Any:
     """A configurable model of `init_chat_model` whose calls go to wrapped models.
 
     langchain offers no place between the model that it builds for a call and what had been bound
-    to it, so this overrides the private methods of its class that do both.
+    to it, so this overrides the private method that does both, and what makes another of this.
     """
-    base: type = type(model)
+    build = type(model)._model
+    with_nothing_bound = _like(model, _queued_declarative_operations=[])
 
-    class ConfigurableModel(base):  # type: ignore[misc]  # known only here
-        def _model(self, config: RunnableConfig | None = None) -> Any:
-            built = base(
-                default_config=self._default_config,
-                configurable_fields=self._configurable_fields,
-                config_prefix=self._config_prefix,
-            )._model(config)
-            wrapped = wrap(built)
-            for name, args, kwargs in self._queued_declarative_operations:
-                wrapped = getattr(wrapped, name)(*args, **kwargs)
-            return wrapped
+    def build_and_wrap(config: Any = None) -> Any:
+        wrapped = wrap(build(with_nothing_bound, config))
+        for name, args, kwargs in model._queued_declarative_operations:
+            wrapped = getattr(wrapped, name)(*args, **kwargs)
+        return wrapped
 
-        def __getattr__(self, name: str) -> Any:
-            attribute = super().__getattr__(name)
-            if getattr(attribute, "__module__", None) != base.__module__:
-                return attribute  # the default model's
-            return lambda *args, **kwargs: same_class(attribute(*args, **kwargs))
+    def wrapping(method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **kwargs: _wrap_when_configured(method(*args, **kwargs), wrap)
 
-        def with_config(self, *args: Any, **kwargs: Any) -> Any:
-            return same_class(super().with_config(*args, **kwargs))
+    binding = ("bind_tools", "with_structured_output", "with_config")
+    return _like(
+        model, _model=build_and_wrap, **{name: wrapping(getattr(model, name)) for name in binding}
+    )
 
-    def same_class(other: Any) -> Any:
-        again = object.__new__(ConfigurableModel)
-        again.__dict__.update(other.__dict__)
-        return again
 
-    return same_class(model)
+def _like(thing: Any, **attributes: Any) -> Any:
+    """A plain object like another, with some attributes of its own."""
+    other = object.__new__(type(thing))
+    other.__dict__.update(thing.__dict__, **attributes)
+    return other
