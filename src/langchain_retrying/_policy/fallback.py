@@ -46,7 +46,7 @@ class FallbackModel:
 
     """
 
-    model: BaseChatModel | RunnableBinding[Any, Any]
+    model: BaseChatModel | RunnableBinding  # type: ignore[type-arg]  # pydantic would make a class
 
     def __post_init__(self) -> None:
         must = "FallbackModel needs a chat model or a binding of one"

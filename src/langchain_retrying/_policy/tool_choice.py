@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.runnables.base import Runnable
 
 _ANY = ("any", "required")
 _MODES = (*_ANY, "auto", "none", "validated")
@@ -56,7 +56,7 @@ def _arguments(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _as_mapping(tool: Any) -> Any:
     """A pydantic object, such as Cohere's, as a mapping; LangChain's own are left as they are."""
-    if isinstance(tool, (type, BaseTool)) or not hasattr(tool, "model_dump"):
+    if isinstance(tool, (type, Runnable)) or not hasattr(tool, "model_dump"):
         return tool
     return tool.model_dump(exclude_none=True)
 
