@@ -126,8 +126,9 @@ def size_of(value: Any) -> int:
     """How much a part of a chunk counts: the characters of all text in it."""
     if isinstance(value, str):
         return len(value) * _WHITE_SPACE if value.isspace() else len(value)
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, list):
-        return 0
-    return sum(size_of(part) for part in value if part)
+    size = 0
+    if isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            if part:
+                size += size_of(part)
+    return size

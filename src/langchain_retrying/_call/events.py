@@ -44,7 +44,7 @@ class EventReply(StreamedReply):
         if self._shows(chunk, said, None):
             return True
         self._held.append(chunk)
-        return self._is_full(said.content, said.additional_kwargs) or self.is_late()
+        return self._is_full((said.content, said.additional_kwargs)) or self.is_late()
 
     def message(self) -> AIMessage | None:
         """What was held as one message, put together as LangChain does."""

@@ -122,6 +122,12 @@ class WholeReply:
 class StreamedReply:
     """A reply that comes in chunks, and the tokens that are reported meanwhile, in order."""
 
+    _runs: list[int]
+    """How many chunks at the end of what is held are not merged; before them, how many are of one
+    run, of a run of runs ..."""
+    _paused: float
+    """When reasoning went out live."""
+
     def __init__(self, policy: RetryPolicy, *, text_counts: bool, before: Any = None) -> None:
         """Begin to hold.
 
@@ -137,7 +143,7 @@ class StreamedReply:
         """Whether the reply is known to be an answer, so that it flows."""
         self.has_come = False
         """Whether a chunk has come that did not show an answer."""
-        self.live: list[Any] = []
+        self.live: Sequence[Any] = ()
         """Chunks of reasoning that are to go out now."""
         self.until: float | None = None
         """When holding ends, by the clock of `clock.monotonic`; None: there is no such bound."""
@@ -146,15 +152,11 @@ class StreamedReply:
         self._holds_reasoning = policy.hold_reasoning
         self._bytes_left = policy.max_held_bytes
         self._judge = None if text_counts else ReplyJudge(text_counts=False)
-        self._paused = 0.0
         # How many indexes of content blocks reasoning that went out live has used: until now, and
         # in attempts before this one.
         self._blocks_used = self._blocks_before = 0 if before is None else before._blocks_used
         self._held: list[Any] = []
-        # How many chunks at the end of `_held` are not merged; before them, how many are of one
-        # run, of a run of runs ... Text and blocks do not add up the same in any order, so a run
-        # is of one type of content.
-        self._runs = [0]
+        # Text and blocks do not add up the same in any order, so a run is of one type of content.
         self._run_type: type | None = None
 
     def add(self, chunk: Any) -> bool:
@@ -172,15 +174,15 @@ class StreamedReply:
         is_late = self.is_late()
         if not (self._holds_reasoning or is_late) and examine(message).seen == {"reasoning"}:
             live, chunk = live_part(chunk)
-            self.live.append(live)
+            self.live = [*self.live, live]
             used = self._blocks_before + blocks_used(live.message.content)
             self._blocks_used = max(self._blocks_used, used)
             if chunk is None:
                 return True
             message = chunk.message
         self._hold_merged(chunk, type(content))
-        is_full = self._is_full(message.content, message.additional_kwargs, chunk.generation_info)
-        return is_full or is_late or bool(self.live)
+        parts = (message.content, message.additional_kwargs, chunk.generation_info)
+        return self._is_full(parts) or is_late or bool(self.live)
 
     def _shows(self, item: Any, said: Any, generation_info: Any) -> bool:
         """Judge a chunk or event by what it says; if that shows an answer, hold it."""
@@ -192,9 +194,12 @@ class StreamedReply:
         self.is_shown = True
         return True
 
-    def _is_full(self, *parts: Any) -> bool:
-        # One more than there is: nothing at all, for ever, must come to an end too.
-        self._bytes_left -= 1 + sum(size_of(part) for part in parts if part)
+    def _is_full(self, parts: Sequence[Any]) -> bool:
+        """Count parts of what is held; whether it is more than the policy allows."""
+        self._bytes_left -= 1  # nothing at all, for ever, must come to an end too
+        for part in parts:
+            if part:
+                self._bytes_left -= size_of(part)
         return self._bytes_left < 0
 
     def is_late(self) -> bool:
@@ -221,13 +226,13 @@ class StreamedReply:
         if self.is_shown:
             return (token,)
         self._held.append(token)
-        self._runs = [0]  # a run ends at a token
+        self._run_type = None  # a run ends at a token
         return ()
 
     def take_live(self) -> Iterable[Any]:
         """Take what is in `live`; the time until `resume` is the consumer's."""
         self._paused = clock.monotonic()
-        live, self.live = self.live, []
+        live, self.live = self.live, ()
         return self._in_order(live) if self._blocks_before else live
 
     def resume(self) -> None:

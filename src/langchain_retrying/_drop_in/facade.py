@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -36,10 +37,12 @@ class _Hook(property):
     private attribute.)
     """
 
-    fget: Callable[..., Any]
+    def __init__(self, method: Callable[..., Any]) -> None:
+        super().__init__(partial(MethodType, method))  # in C: it is looked up in every call
+        self._method = method
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self.fget if instance is None else MethodType(self.fget, instance)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # of the class
+        return self._method(*args, **kwargs)
 
 
 def hook(method: Method) -> Method:
