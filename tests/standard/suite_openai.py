@@ -7,7 +7,7 @@ from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
-from standard.loopback import believable
+from standard.questions import believable
 from standard.suites import IntegrationSuite, Suite
 from wire.server import WireServer
 

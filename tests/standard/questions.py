@@ -1,4 +1,4 @@
-"""A believable provider: chat completions of OpenAI's, messages of Anthropic's."""
+"""A believable provider: it reads the requests of two APIs, chat completions and messages."""
 
 from __future__ import annotations
 
