@@ -28,6 +28,7 @@ from langchain_retrying._call.run_managers import (
 )
 from langchain_retrying._drop_in.facade import Facade, hook
 from langchain_retrying._policy.policy import DEFAULT_POLICY, RetryPolicy
+from langchain_retrying._policy.stops import event_in
 
 Result = TypeVar("Result")
 
@@ -281,7 +282,7 @@ async def _until_next(
         if retry.seconds > 0 and asynchronous:
             await clock.asleep(retry.seconds)
         elif retry.seconds > 0:
-            clock.sleep(retry.seconds, call.policy.stop_event)
+            clock.sleep(retry.seconds, event_in(call.policy.stop))
         over = call.called_off()
         if over is None and limiter is not None:  # one more request; it may take long
             acquire = limiter.aacquire if asynchronous else limiter.acquire

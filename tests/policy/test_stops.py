@@ -34,6 +34,7 @@ from langchain_retrying import (
     RetryPolicy,
     stop_after_rejected_tokens,
 )
+from langchain_retrying._policy.stops import event_in
 from langchain_retrying.testing import ScriptedChatModel
 
 
@@ -232,11 +233,11 @@ def test_an_event_that_is_not_set_changes_nothing(way, slept):
 def test_only_an_event_that_stops_by_itself_ends_a_wait():
     event = threading.Event()
     when_set = stop_when_event_set(event)
-    assert RetryPolicy(stop=when_set).stop_event is event
-    assert RetryPolicy(stop=stop_any(stop_after_delay(1), when_set)).stop_event is event
-    assert RetryPolicy(stop=stop_all(stop_after_attempt(3), when_set)).stop_event is None
-    assert RetryPolicy(stop=stop_after_delay(1)).stop_event is None
-    assert RetryPolicy().stop_event is None
+    assert event_in(when_set) is event
+    assert event_in(stop_any(stop_after_delay(1), when_set)) is event
+    assert event_in(stop_all(stop_after_attempt(3), when_set)) is None
+    assert event_in(stop_after_delay(1)) is None
+    assert event_in(None) is None
 
 
 # A budget

@@ -36,7 +36,7 @@ from langchain_retrying._policy.checks import returned
 from langchain_retrying._policy.policy import RetryPolicy
 from langchain_retrying._policy.proper_end import follows_terminal_tool
 from langchain_retrying._policy.remedies import Request, next_request, next_step
-from langchain_retrying._policy.stops import CallState, stops
+from langchain_retrying._policy.stops import CallState, deadline_in, event_in, stops
 from langchain_retrying._policy.tool_choice import forced_tools
 
 logger = logging.getLogger("langchain_retrying")
@@ -184,7 +184,7 @@ class Call:
             Exception: The inner model's, if it was to be retried and nothing has been rejected.
 
         """
-        event, deadline = self.policy.stop_event, self.policy.deadline
+        event, deadline = event_in(self.policy.stop), deadline_in(self.policy.stop)
         # The wait was in time, but a rate limiter may have taken longer.
         is_late = deadline is not None and clock.monotonic() - self._began >= deadline
         if not (is_late or (event is not None and event.is_set())):

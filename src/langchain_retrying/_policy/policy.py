@@ -1,6 +1,5 @@
 """`RetryPolicy`: what is retried, how often, after which wait, and what happens in the end."""
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -14,7 +13,7 @@ from langchain_retrying._judge.reply import ReplyKind
 from langchain_retrying._policy import checks
 from langchain_retrying._policy.equality import are_equal
 from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, remedy_of
-from langchain_retrying._policy.stops import RetryBudget, budgets_in, deadline_in, event_in
+from langchain_retrying._policy.stops import RetryBudget, budgets_in
 
 # Full jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 DEFAULT_WAIT = wait_chain(wait_none(), wait_random_exponential(multiplier=0.25, max=8))
@@ -161,16 +160,6 @@ class RetryPolicy:
     def budgets(self) -> tuple[RetryBudget, ...]:
         """The budgets in `stop`, which are to be told of answers."""
         return tuple(budgets_in(self.stop))
-
-    @cached_property
-    def deadline(self) -> float | None:
-        """Seconds after which no attempt begins; None if there is no such bound."""
-        return deadline_in(self.stop)
-
-    @cached_property
-    def stop_event(self) -> threading.Event | None:
-        """The event that ends a wait; None if there is none."""
-        return event_in(self.stop)
 
     def __repr__(self) -> str:
         differing = (
