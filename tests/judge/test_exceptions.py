@@ -157,6 +157,7 @@ def test_a_stream_torn_after_its_start_is_an_error_and_one_without_a_chunk_a_bla
 
 
 OTHER = """
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -191,6 +192,10 @@ def read_with(response: Any, tools, error):
     raise error
 
 
+def aggregate(messages, run_manager, error):
+    raise error
+
+
 def build(messages, error):
     raise error
 
@@ -219,6 +224,10 @@ class Other(BaseChatModel):
             read(received, error)
         if self.place == "reader with tools":
             read_with(received, kwargs["tools"], error)
+        if self.place == "helper of the hook's":
+            aggregate(messages, run_manager, error)
+        if self.place == "builder of any arguments":
+            self._any(messages)
         if self.place == "builder":
             build(messages, error)
         if self.place == "builder's helper":
@@ -243,6 +252,9 @@ class Other(BaseChatModel):
     def _stream_of(self, messages):
         raise self.error
         yield
+
+    def _any(self, *arguments):
+        raise self.error
 
     def _stream(self, messages, stop=None, run_manager=None, **kwargs):
         read(None, self.error)
@@ -283,9 +295,11 @@ READING = (
     "client reads",
     "reader of a generator",
     "generator of the client's",
+    "helper of the hook's",
 )
 BUILDING = (
     "builder",
+    "builder of any arguments",
     "builder's helper",
     "builder of tools",
     "builder of a tool",
@@ -366,8 +380,6 @@ OF_NOTHING = [
     invalid_json('{"choices": null}', Body),
     invalid_json('{"choices": [null]}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=200),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"choices": null}'),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body="[]"),
     with_attributes(OTHER_MODULE.OtherError("No content"), body="<p>"),
     with_attributes(OTHER_MODULE.OtherError("No content"), body=b"\xff"),
 ]
@@ -387,8 +399,10 @@ OF_SOMETHING = [
     invalid_json('{"name": null}', Animal),
     invalid_json("{}", Animal),
     invalid_json('{"choices": [{}], "fingerprint": 4}', Body),
+    invalid_json('{"choices": 4}', Body),
+    invalid_json('{"error": {"message": "No capacity"}}', Body),
+    invalid_json('{"output": {"content": "Hello"}}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=503),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"error": "No capacity"}'),
     with_attributes(OTHER_MODULE.OtherError("No content"), code=400),
     with_attributes(
         OTHER_MODULE.OtherError("No content"), response=types.SimpleNamespace(status_code=500)

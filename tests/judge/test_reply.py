@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from langchain_retrying import ReplyKind, is_empty_ai_message, judge
-from langchain_retrying._judge.finish_reasons import End, normalise
+from langchain_retrying._judge.finish_reasons import kind_of_end
 from langchain_retrying._judge.reply import NOTHING, ReplyJudge, Verdict, examine, is_plain_text
 from langchain_retrying._judge.visible_text import VisibleText
 
@@ -441,8 +441,8 @@ def test_reasons_tell_the_kinds_of_empty_reply_apart(metadata, kind):
 
 @pytest.mark.parametrize("spelling", ["MAX_TOKENS", "max_tokens", "maxTokens", "Max tokens"])
 def test_a_reason_is_known_however_it_is_spelt(spelling):
-    assert normalise(spelling) is End.TRUNCATED
-    assert normalise("stop") is End.OTHER
+    assert kind_of_end("finish_reason", spelling) is TRUNCATED
+    assert kind_of_end("finish_reason", "stop") is BLANK
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, message_to_dict
 
 from langchain_retrying import ReplyKind, judge
-from langchain_retrying._judge.saved import saved_reply
 from langchain_retrying._probe.cli import main
+from langchain_retrying._probe.saved import saved_reply
 
 CASES = json.loads(Path(__file__).parents[1].joinpath("wire", "cases.json").read_text("utf-8"))
 KINDS = {

@@ -144,7 +144,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _judge(arguments: argparse.Namespace) -> int:
     from langchain_retrying._judge.reply import examine  # noqa: PLC0415 -- not needed for --help
-    from langchain_retrying._judge.saved import saved_reply  # noqa: PLC0415 -- as above
+    from langchain_retrying._probe.saved import saved_reply  # noqa: PLC0415 -- as above
 
     try:
         if arguments.file == "-":
