@@ -388,6 +388,7 @@ OF_SOMETHING = [
     AttributeError("'str' object has no attribute 'get'"),
     KeyError("usage"),
     AssertionError("no key is set"),
+    OTHER_MODULE.OtherError(),
     RuntimeError("Event loop is closed"),
     json.JSONDecodeError("Expecting value", "<!doctype html>", 0),
     json.JSONDecodeError("Unterminated string", '{"choices": [{"me', 17),
@@ -575,7 +576,7 @@ def test_a_body_that_a_client_has_read_and_found_blank():
     "text", ["No generation chunks were returned", "No generations found in stream."]
 )
 def test_langchain_itself_tells_of_a_stream_without_a_chunk(text):
-    def told(name):
+    def told(name, text=text):
         error = ValueError(text)
         try:
             module(name, "def tell(error): raise error").tell(error)
@@ -584,6 +585,7 @@ def test_langchain_itself_tells_of_a_stream_without_a_chunk(text):
 
     assert told("langchain_core.language_models.chat_models") == NOTHING
     assert told("another_package.chat_models") is None
+    assert told("langchain_core.language_models.chat_models", "No generations") is None
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ _PARTS = frozenset(
 )
 _WORDS = frozenset({"content", "text", "refusal", "name"})
 
-_HOOKS = frozenset({"_generate", "_agenerate", "_stream", "_astream"})  # LangChain's names
 _LIBRARIES = frozenset(
     {*sys.stdlib_module_names, "langchain_core", "langchain_retrying", "pydantic", "tenacity"}
 )
@@ -96,7 +95,8 @@ def verdict_on(
         without_chunks: Whether no chunk had come before it.
 
     """
-    # Other people's objects are looked at: a fault of one must not take the exception's place.
+    # Other people's objects are looked at, and there may be no traceback: no fault of theirs must
+    # take the exception's place.
     with suppress(Exception):
         return _verdict_on(error, model, without_chunks=without_chunks)
     return None
@@ -104,7 +104,7 @@ def verdict_on(
 
 def _verdict_on(error: Exception, model: BaseChatModel, *, without_chunks: bool) -> Verdict | None:
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    if not frames or isinstance(error, _FAULTS) or _is_http_error(error):
+    if isinstance(error, _FAULTS) or _is_http_error(error):
         return None
     raised_in = _package(frames[-1])
     if raised_in == "langchain_core" and _NO_CHUNKS.match(str(error)):
@@ -139,8 +139,8 @@ def _typed_end(error: Exception) -> Verdict | None:
 def _is_reading(frames: Sequence[FrameType], own: set[str]) -> bool:
     """Whether a reply was read where an exception was raised, not a request built.
 
-    What is handed parts of a request builds one, but for LangChain's hooks, what takes their run
-    manager, and generators. A client reads once it has received something.
+    What is handed parts of a request builds one, but for generators, and for LangChain's hooks and
+    their helpers, which take its run manager. A client reads once it has received something.
     """
     mine = [frame for frame in frames if _package(frame) in own]
     given = {id(part): part for frame in mine if _is_hook(frame) for part in _handed(frame)}
@@ -159,7 +159,7 @@ def _is_reading(frames: Sequence[FrameType], own: set[str]) -> bool:
 
 
 def _is_hook(frame: FrameType) -> bool:
-    return frame.f_code.co_name in _HOOKS or "run_manager" in getargvalues(frame).args
+    return "run_manager" in getargvalues(frame).args
 
 
 def _is_generator(frame: FrameType) -> bool:

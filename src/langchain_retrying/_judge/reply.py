@@ -149,22 +149,22 @@ class ReplyJudge:
         self._usable = True
 
     def _take(self, content: Any) -> None:
-        if isinstance(content, list):
+        if isinstance(content, dict):
+            if (kind := content.get("type")) is not None:
+                self._take_block(str(kind), content)
+            else:
+                for key in content.keys() - _BLOCK_BOOKKEEPING:
+                    if content[key]:
+                        self._take_block(str(key), content)
+        elif isinstance(content, list):
             for block in content:
                 self._take(block)
         elif isinstance(content, str):
             if self._text is None:
                 self._text = VisibleText(visible=self._plain)
             self._text.add(content)
-        elif not isinstance(content, (dict, Mapping)):  # the first is told at once
-            if content:
-                self._see_usable(type(content).__name__)
-        elif (kind := content.get("type")) is not None:
-            self._take_block(str(kind), content)
-        else:
-            for key, value in content.items():
-                if value and key not in _BLOCK_BOOKKEEPING:
-                    self._take_block(str(key), content)
+        elif content:
+            self._see_usable(type(content).__name__)
 
     def _take_block(self, name: str, block: Mapping[str, Any]) -> None:
         kind = _meaning(_BLOCK, name)
