@@ -170,8 +170,8 @@ class ReplyJudge:
         kind = _meaning(_BLOCK, name)
         if kind == "reasoning":
             self._seen.add(_REASONING)
-        elif kind == "text" and isinstance(block.get("text"), (str, type(None))):
-            self._take(block.get("text") or "")
+        elif kind == "text":
+            self._take(block.get("text"))
         elif kind == "server_tool":
             self._take_server_tool(name if name.startswith("mcp") else block.get("name") or name)
         elif kind == "envelope":
