@@ -2,7 +2,8 @@
 
 from langchain_retrying._chat_model import RetryingChatModel, init_retrying_chat_model
 from langchain_retrying._errors import EmptyCompletionError, RejectedAttempt
-from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message, judge
+from langchain_retrying._judge.kinds import ReplyKind
+from langchain_retrying._judge.reply import is_empty_ai_message, judge
 from langchain_retrying._policy.fallback import FallbackModel
 from langchain_retrying._policy.output_budget import RaiseOutputBudget
 from langchain_retrying._policy.policy import RetryPolicy

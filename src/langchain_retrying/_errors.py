@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core import exceptions
 from langchain_core.messages import AIMessage
 
-from langchain_retrying._judge.reply import ReplyKind, Verdict
+from langchain_retrying._judge.kinds import ReplyKind, Verdict
 
 if TYPE_CHECKING:
     from langchain_core.exceptions import ModelError as ModelError  # noqa: PLC0414 -- exported

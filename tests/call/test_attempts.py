@@ -19,7 +19,7 @@ from langchain_retrying._call.call import describe
 from langchain_retrying._call.chunks import with_account
 from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying._call.run_managers import Token
-from langchain_retrying._judge.reply import NOTHING
+from langchain_retrying._judge.kinds import NOTHING
 from langchain_retrying.testing import ScriptedChatModel
 
 PROMPT = [HumanMessage("Hi")]

@@ -18,7 +18,7 @@ from tenacity import retry_if_exception_type
 from conftest import ask
 from langchain_retrying import EmptyCompletionError, ReplyKind, RetryingChatModel, RetryPolicy
 from langchain_retrying._errors import RejectedAttempt
-from langchain_retrying._judge.reply import NOTHING
+from langchain_retrying._judge.kinds import NOTHING
 from langchain_retrying.testing import ScriptedChatModel
 
 SECRET = "hunter2"  # noqa: S105 -- planted

@@ -14,7 +14,7 @@ from langchain_retrying._call.chunks import chunk_of
 from langchain_retrying._call.events import EventReply
 from langchain_retrying._call.replies import StreamedReply, WholeReply
 from langchain_retrying._call.run_managers import Token
-from langchain_retrying._judge.reply import NOTHING
+from langchain_retrying._judge.kinds import NOTHING
 
 THINKING = [{"type": "thinking", "thinking": "Hm", "index": 0}]
 USAGE = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 from conftest import ask, named
 from langchain_retrying import ReplyKind, RetryingChatModel
 from langchain_retrying._judge.exceptions import verdict_on
+from langchain_retrying._judge.kinds import NOTHING, Verdict
 from langchain_retrying._judge.refusals import is_refusal
-from langchain_retrying._judge.reply import NOTHING, Verdict
 from langchain_retrying.testing import ScriptedChatModel
 from wire.clients import build
 from wire.replies import encode, failure
@@ -144,6 +144,7 @@ def test_a_stream_torn_after_its_start_is_an_error_and_one_without_a_chunk_a_bla
 
 
 OTHER = """
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -178,6 +179,10 @@ def read_with(response: Any, tools, error):
     raise error
 
 
+def aggregate(messages, run_manager, error):
+    raise error
+
+
 def build(messages, error):
     raise error
 
@@ -206,6 +211,10 @@ class Other(BaseChatModel):
             read(received, error)
         if self.place == "reader with tools":
             read_with(received, kwargs["tools"], error)
+        if self.place == "helper of the hook's":
+            aggregate(messages, run_manager, error)
+        if self.place == "builder of any arguments":
+            self._any(messages)
         if self.place == "builder":
             build(messages, error)
         if self.place == "builder's helper":
@@ -230,6 +239,9 @@ class Other(BaseChatModel):
     def _stream_of(self, messages):
         raise self.error
         yield
+
+    def _any(self, *arguments):
+        raise self.error
 
     def _stream(self, messages, stop=None, run_manager=None, **kwargs):
         read(None, self.error)
@@ -270,9 +282,11 @@ READING = (
     "client reads",
     "reader of a generator",
     "generator of the client's",
+    "helper of the hook's",
 )
 BUILDING = (
     "builder",
+    "builder of any arguments",
     "builder's helper",
     "builder of tools",
     "builder of a tool",
@@ -353,8 +367,6 @@ OF_NOTHING = [
     invalid_json('{"choices": null}', Body),
     invalid_json('{"choices": [null]}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=200),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"choices": null}'),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body="[]"),
     with_attributes(OTHER_MODULE.OtherError("No content"), body="<p>"),
     with_attributes(OTHER_MODULE.OtherError("No content"), body=b"\xff"),
 ]
@@ -363,6 +375,7 @@ OF_SOMETHING = [
     AttributeError("'str' object has no attribute 'get'"),
     KeyError("usage"),
     AssertionError("no key is set"),
+    OTHER_MODULE.OtherError(),
     RuntimeError("Event loop is closed"),
     json.JSONDecodeError("Expecting value", "<!doctype html>", 0),
     json.JSONDecodeError("Unterminated string", '{"choices": [{"me', 17),
@@ -374,8 +387,10 @@ OF_SOMETHING = [
     invalid_json('{"name": null}', Animal),
     invalid_json("{}", Animal),
     invalid_json('{"choices": [{}], "fingerprint": 4}', Body),
+    invalid_json('{"choices": 4}', Body),
+    invalid_json('{"error": {"message": "No capacity"}}', Body),
+    invalid_json('{"output": {"content": "Hello"}}', Body),
     with_attributes(OTHER_MODULE.OtherError("No content"), status_code=503),
-    with_attributes(OTHER_MODULE.OtherError("No content"), body='{"error": "No capacity"}'),
     with_attributes(OTHER_MODULE.OtherError("No content"), code=400),
     with_attributes(
         OTHER_MODULE.OtherError("No content"), response=types.SimpleNamespace(status_code=500)
@@ -548,7 +563,7 @@ def test_a_body_that_a_client_has_read_and_found_blank():
     "text", ["No generation chunks were returned", "No generations found in stream."]
 )
 def test_langchain_itself_tells_of_a_stream_without_a_chunk(text):
-    def told(name):
+    def told(name, text=text):
         error = ValueError(text)
         try:
             module(name, "def tell(error): raise error").tell(error)
@@ -557,6 +572,7 @@ def test_langchain_itself_tells_of_a_stream_without_a_chunk(text):
 
     assert told("langchain_core.language_models.chat_models") == NOTHING
     assert told("another_package.chat_models") is None
+    assert told("langchain_core.language_models.chat_models", "No generations") is None
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from langchain_retrying import ReplyKind, is_empty_ai_message, judge
-from langchain_retrying._judge.finish_reasons import End, normalise
-from langchain_retrying._judge.reply import NOTHING, ReplyJudge, Verdict, examine, is_plain_text
-from langchain_retrying._judge.visible_text import VisibleText
+from langchain_retrying._judge.finish_reasons import kind_of_end
+from langchain_retrying._judge.kinds import NOTHING, Verdict
+from langchain_retrying._judge.reply import ReplyJudge, examine
+from langchain_retrying._judge.visible_text import VisibleText, is_plain_text
 
 ANSWER, BLANK = ReplyKind.ANSWER, ReplyKind.BLANK
 TRUNCATED, BLOCKED, MALFORMED = ReplyKind.TRUNCATED, ReplyKind.BLOCKED, ReplyKind.MALFORMED
@@ -105,6 +106,7 @@ NOT_USABLE = [
     "<|start_header_id|>assistant<|end_header_id|>\n\n<|eot_id|>",
     "<|channel|>analysis<|message|>plan<|end|>",
     "<|channel|>analysis<|message|>cut off",
+    "<|channel|>analysis<|message|>cut off <",
     "<|channel|>analysis to=python code<|message|>4",
     "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>",
     [{"type": "text", "text": "<seed:th"}, {"type": "text", "text": "ink>plan"}],
@@ -213,6 +215,7 @@ def test_content_without_use_is_empty(content):
         ),
         ({"additional_kwargs": {"executed_tools": [{"arguments": "{}"}, None]}}, BLANK),
         ({"additional_kwargs": {"executed_tools": [{"type": "search", "name": "send"}]}}, ANSWER),
+        ({"additional_kwargs": {"executed_tools": [{"type": "send"}]}}, ANSWER),
         ({"additional_kwargs": {"executed_tools": {"a": 1}}}, ANSWER),
         ({"additional_kwargs": {"tool_outputs": [{"type": "mcp_call", "name": "send"}]}}, ANSWER),
         ({"additional_kwargs": {"provider_specific_fields": {"refusal": None}}}, BLANK),
@@ -441,8 +444,8 @@ def test_reasons_tell_the_kinds_of_empty_reply_apart(metadata, kind):
 
 @pytest.mark.parametrize("spelling", ["MAX_TOKENS", "max_tokens", "maxTokens", "Max tokens"])
 def test_a_reason_is_known_however_it_is_spelt(spelling):
-    assert normalise(spelling) is End.TRUNCATED
-    assert normalise("stop") is End.OTHER
+    assert kind_of_end("finish_reason", spelling) is TRUNCATED
+    assert kind_of_end("finish_reason", "stop") is BLANK
 
 
 @pytest.mark.parametrize(
@@ -472,6 +475,19 @@ def test_the_verdict_on_an_answer_tells_its_reason():
     assert examine(message) == Verdict(ANSWER, "end_turn", "stop_reason", frozenset({"text"}))
     assert examine(message).is_answer
     assert not NOTHING.is_answer
+
+
+@pytest.mark.parametrize("text", ["Hello", "Hello <b>"])
+@pytest.mark.parametrize(("reason", "kind"), [("stop", MALFORMED), ("length", TRUNCATED)])
+def test_text_is_of_no_use_where_a_tool_call_is_required(text, reason, kind):
+    reply = ReplyJudge(text_counts=False)
+    assert not reply.add(AIMessageChunk(text, response_metadata={"finish_reason": reason}))
+    assert reply.verdict() == Verdict(kind, reason, "finish_reason", frozenset({"text"}))
+    assert reply.add(AIMessageChunk("").model_copy(update={"tool_calls": [{"name": "f"}]}))
+    assert reply.verdict().is_answer
+    blank = ReplyJudge(text_counts=False)
+    blank.add(AIMessageChunk(" "))
+    assert blank.verdict().kind is BLANK
 
 
 def test_a_verdict_does_not_weigh_on_the_next():

@@ -30,8 +30,8 @@ from langchain_retrying._errors import (
     printable,
 )
 from langchain_retrying._judge.exceptions import verdict_on
+from langchain_retrying._judge.kinds import ReplyKind, Verdict
 from langchain_retrying._judge.refusals import is_refusal
-from langchain_retrying._judge.reply import ReplyKind, Verdict
 from langchain_retrying._policy.checks import returned
 from langchain_retrying._policy.policy import RetryPolicy
 from langchain_retrying._policy.proper_end import follows_terminal_tool

@@ -21,14 +21,9 @@ from langchain_retrying._call.chunks import (
     with_blocks_after,
 )
 from langchain_retrying._call.run_managers import Token, error_of_empty_stream
-from langchain_retrying._judge.reply import (
-    ANSWER,
-    NOTHING,
-    ReplyJudge,
-    Verdict,
-    examine,
-    is_plain_text,
-)
+from langchain_retrying._judge.kinds import ANSWER, NOTHING, Verdict
+from langchain_retrying._judge.reply import ReplyJudge, examine
+from langchain_retrying._judge.visible_text import is_plain_text
 from langchain_retrying._policy.policy import RetryPolicy
 
 _RUN = 64

@@ -14,7 +14,8 @@ from langchain_core.globals import get_llm_cache
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, Generation
 
-from langchain_retrying._judge.reply import ReplyJudge, is_plain_text
+from langchain_retrying._judge.reply import ReplyJudge
+from langchain_retrying._judge.visible_text import is_plain_text
 
 _ACCOUNT = "empty_retry"
 _NOT_THE_MODELS = {"stand_in", "model"}

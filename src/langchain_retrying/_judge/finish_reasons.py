@@ -9,56 +9,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from langchain_retrying._judge.kinds import ReplyKind
 
-class End(Enum):
-    """Why a reply ended, as far as it matters to one that holds nothing usable."""
-
-    MALFORMED = "malformed"
-    """The provider dropped a tool call, or announced one that is not there."""
-    BLOCKED = "blocked"
-    """Content filter, safety, refusal, guardrail."""
-    TRUNCATED = "truncated"
-    """The output budget or the context window was spent."""
-    PAUSED = "paused"
-    """Not over: the caller must continue the turn or poll for it."""
-    OTHER = "other"
-    """A normal end, none stated, or one that is not known."""
-
-
-# The first group that matches decides: a filter may report the malformed call it dropped, and
+# The first that matches decides: a filter may report the malformed call it dropped, and
 # `status: incomplete` says less than the reason beside it.
-_WORDS: tuple[tuple[End, re.Pattern[str]], ...] = (
-    (
-        End.MALFORMED,
-        re.compile("malformed|tooluse|(?<!max)toolcall|functioncall|toomanytool|invalidtool"),
-    ),
-    (
-        End.BLOCKED,
-        re.compile(
-            "filter|safety|unsafe|refus|guardrail|modelarmor|jailbreak|block|prohibited"
-            "|recitation|spii|sensitive|toxic|moderation|policy|^(language)+$"
-        ),
-    ),
-    (
-        End.TRUNCATED,
-        re.compile(
-            "length|maxtoken|maxoutput|maxnewtoken|maxtoolcall|tokenlimit|errorlimit"
-            "|contextwindow|budget|^(incomplete)+$"
-        ),
-    ),
-    (End.PAUSED, re.compile("(pauseturn|queued|inprogress|requiresaction)$")),
-)
+_WORDS = {
+    kind: re.compile(words)
+    for kind, words in {
+        ReplyKind.MALFORMED: "malformed|tooluse|(?<!max)toolcall|functioncall|toomanytool"
+        "|invalidtool",
+        ReplyKind.BLOCKED: "filter|safety|unsafe|refus|guardrail|modelarmor|jailbreak|block"
+        "|prohibited|recitation|spii|sensitive|toxic|moderation|policy|^(language)+$",
+        ReplyKind.TRUNCATED: "length|maxtoken|maxoutput|maxnewtoken|maxtoolcall|tokenlimit"
+        "|errorlimit|contextwindow|budget|^(incomplete)+$",
+        # The turn is not over: the caller must continue it, or poll for it.
+        ReplyKind.ANSWER: "(pauseturn|queued|inprogress|requiresaction)$",
+    }.items()
+}
 _NOT_A_LETTER = re.compile("[^a-z]")
 
 # `finish_reason`, `stop_reason`, `done_reason`, `stopReason`, `completionReason`,
 # `native_finish_reason` ...; OpenAI Responses has `status` and `incomplete_details.reason`, Gemini
 # `prompt_feedback.block_reason`.
-_KEY = re.compile(".*reason|status")
-_OUTER_KEY = re.compile(".*(?:details|feedback)")
+_KEY = ".*reason|status"
+_OUTER_KEY = ".*(?:details|feedback)"
 
 
 def reasons_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -68,33 +45,24 @@ def reasons_in(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if value and _is_named(_KEY, key):
                 yield key, value
         elif isinstance(value, Mapping) and _is_named(_OUTER_KEY, key):
-            for inner_key, reason in value.items():
-                if isinstance(reason, str) and reason and _is_named(_KEY, inner_key):
-                    yield f"{key}.{inner_key}", reason
+            for inner_key, reason in reasons_in(value):
+                yield f"{key}.{inner_key}", reason
 
 
 @lru_cache(maxsize=1024)
-def _is_named(pattern: re.Pattern[str], key: Any) -> bool:
-    return pattern.fullmatch(_letters(str(key))) is not None
-
-
-def end_of(key: str, reason: str) -> End:
-    """The meaning of a finish reason where it stands: what blocks a prompt does so by any word."""
-    if "block" in key.lower() and "unspecified" not in reason.lower():
-        return End.BLOCKED
-    return normalise(reason)
+def _is_named(words: str, key: Any) -> bool:
+    return re.fullmatch(words, _letters(str(key))) is not None
 
 
 @lru_cache(maxsize=256)
-def normalise(reason: str) -> End:
-    """The meaning of one finish reason, whoever spelt it."""
+def kind_of_end(key: str, reason: str) -> ReplyKind:
+    """What a reply is that holds nothing usable, and ended for this reason, found at this key."""
     letters = _letters(reason)
     if "unspecified" in letters:  # of Google's enumerations: none was set
-        return End.OTHER
-    for end, words in _WORDS:
-        if words.search(letters):
-            return end
-    return End.OTHER
+        return ReplyKind.BLANK
+    if "block" in key.lower():  # what blocks a prompt does so by any word
+        return ReplyKind.BLOCKED
+    return next((kind for kind, words in _WORDS.items() if words.search(letters)), ReplyKind.BLANK)
 
 
 def _letters(name: str) -> str:

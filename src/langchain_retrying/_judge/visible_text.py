@@ -8,6 +8,7 @@ what heads a turn after them (`<|start|>assistant`), and the analysis channel of
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Everything but: white space, C0/C1 controls, soft hyphen, joiners, direction marks, fillers that
 # render as nothing (Hangul, Braille blank, Khmer vowels), variation selectors, tags, BOM.
@@ -15,45 +16,41 @@ _VISIBLE = re.compile(
     "[^\\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-# A tag's name may have that of a model before it: `seed:think`.
+_BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"  # Hangul fillers, letters to Unicode
+
+# A mark is a tag or a token. A tag's name may have that of a model before it: `seed:think`.
 _NAME = (
-    r"(?i:(?:[\w-]{1,32}:|chain_of_)?(?:think|thinking|thoughts?|reasoning)(?:_process|_content)?)"
+    r"(?i:(?:[\w-]{1,32}:|chain_of_)?(?:think(?:ing)?|thoughts?|reasoning)(?:_process|_content)?)"
 )
 _ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
+# Tokens after which stands a turn's role or channel, up to the next token or to the line's end.
+_HEADED = (
+    r"<\|(?:start|im_start|start_header_id|channel)\|>"
+    r"(?P<header> {0,8}[\w.-]{0,32} {0,8}(?:t|to|to=[^\s<]{0,32} {0,4}[\w.-]{0,16} {0,4})?)"
+)
+_LONGEST = 127  # characters of a mark between its first and its last; what is longer is none
 _MARK = re.compile(
-    rf"(?P<tag></?{_NAME}(?:{_ATTRIBUTE})*\s*/?>|◁/?{_NAME}▷|\[/?THINK\])"
-    r"|<[|\uff5c](?P<token>[^<>\n]*)[|\uff5c]>"
-    r"|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_(?:turn|text|image))>|\[/?INST\]"
+    rf"(?P<tag><(?=[^<>]{{,{_LONGEST}}}>)/?{_NAME}(?:{_ATTRIBUTE})*\s*/?>|◁/?{_NAME}▷|\[/?THINK\])"
+    r"|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_(?:turn|text|image))>|\[/?INST\]|<\|message\|>"
+    rf"|{_HEADED}(?=[\n<])|(?P<token><[|\uff5c][^<>\n]{{,{_LONGEST - 2}}}[|\uff5c]>)"
 )
-# What may yet become one of these, at the end of a text.
-_BEGUN = re.compile(
-    rf"</?(?:[\w-]*(?::[\w-]*)?|{_NAME}\s[^<>]*)/?\Z|<[|\uff5c][^<>\n]*\Z|◁/?[\w:-]*\Z"
-    r"|\[/?(?:T(?:H(?:I(?:NK?)?)?)?|I(?:N(?:ST?)?)?)?\Z"
-)
-_LONGEST_MARK = 128
 _OPENERS = "<[◁"
 _OPENER = re.compile(r"[<◁]|\[(?=/?(?:THINK|INST)\])")
-# Tokens after which stands a turn's role or channel, up to the next one or to the line's end.
-_HEADER = re.compile(r"\s*[\w.-]{0,64}\s*(?:t|to|to=\S{0,64}\s*[\w.-]{0,32}\s*)?")
-_HEADERS = ("start", "im_start", "start_header_id", "channel")
+# What may yet become a mark, at the end of a text.
+_BEGUN = re.compile(
+    rf"</?(?:[\w-]*(?::[\w-]*)?|{_NAME}\s[^<>]*)/?\Z|<[|\uff5c][^<>\n]*\Z|{_HEADED}\Z"
+    r"|◁/?[\w:-]*\Z|\[/?(?:T(?:H(?:I(?:NK?)?)?)?|I(?:N(?:ST?)?)?)?\Z"
+)
 
 
 class VisibleText:
     """Looks for visible characters in text that arrives in pieces.
 
     Gives the same answer however the text is cut, in time linear in its length, and keeps no more
-    of it than an unfinished tag.
+    of it than an unfinished mark.
     """
 
-    __slots__ = (
-        "_header",
-        "_in_analysis",
-        "_in_tag",
-        "_opened",
-        "_pending",
-        "saw_reasoning",
-        "visible",
-    )
+    __slots__ = ("_in_analysis", "_in_tag", "_pending", "_was_opened", "saw_reasoning", "visible")
 
     def __init__(self, *, visible: bool = False) -> None:
         self.visible = visible
@@ -61,83 +58,75 @@ class VisibleText:
         self.saw_reasoning = False
         self._in_tag = False
         self._in_analysis = False  # a channel of gpt-oss that is not for the reader
-        self._opened = False  # whether there has been an opening tag
-        self._header: str | None = None  # of the turn that begins, as far as it has come
-        self._pending = ""  # what may yet turn out to be a tag or a token
+        self._was_opened = False  # whether there has been an opening tag
+        self._pending = ""  # what may yet turn out to be a mark
 
     def add(self, text: str) -> bool:
         """Take the next piece; gives `visible`."""
-        if not self._pending:
-            if not text or (self._header is None and text.isspace()):
-                return self.visible
-            if not any(opener in text for opener in _OPENERS):
-                self._look(text, 0, len(text))
-                return self.visible
-        text, self._pending = self._pending + text, ""
-        position = 0
-        for opener in _OPENER.finditer(text):
-            mark = _MARK.match(text, opener.start()) if opener.start() >= position else None
-            # A longer one would not be held, where it comes in pieces.
-            if mark is None or mark.end() - mark.start() > _LONGEST_MARK + 1:
-                continue
-            self._look(text, position, mark.start())
-            if mark["tag"]:
-                self._take_tag(mark["tag"])
-            elif mark["token"]:
-                self._take_token(mark["token"])
-            position = mark.end()
-        unfinished = max(position, _begun_mark(text))
-        self._pending = text[unfinished:]
-        self._look(text, position, unfinished)
+        if self._pending or "<" in text or "[" in text or "◁" in text:
+            self._add_marked(self._pending + text)
+        else:
+            self._look_at(text)
         return self.visible
 
     def at_end(self) -> bool:
-        """Give `visible`, now that no more text follows to finish a tag."""
-        return self.visible or (bool(self._pending) and not self._is_hidden)
+        """Give `visible`, now that no more text follows to finish a mark."""
+        hidden = self._in_tag or self._in_analysis or re.fullmatch(_HEADED, self._pending)
+        return self.visible or (bool(self._pending) and not hidden)
 
-    @property
-    def _is_hidden(self) -> bool:
-        return self._in_tag or self._in_analysis or self._header is not None
+    def _add_marked(self, text: str) -> None:
+        end = _start_of_unfinished_mark(text)
+        position = 0
+        for opener in _OPENER.finditer(text, 0, end):
+            mark = _MARK.match(text, opener.start()) if opener.start() >= position else None
+            if mark is not None:
+                self._look_at(text[position : mark.start()])
+                self._pass(mark)
+                position = mark.end()
+        self._look_at(text[position:end])
+        self._pending = text[end:]
 
-    def _take_tag(self, tag: str) -> None:
-        if tag.endswith("/>"):
-            return  # opens and closes
-        closing = tag[1] == "/"
-        if closing and not self._opened:
-            # All before it was reasoning: some chat templates open the tag in the prompt.
-            self.visible = False
-        self._opened = self._opened or not closing
-        self.saw_reasoning = True
-        self._in_tag = not closing
+    def _pass(self, mark: re.Match[str]) -> None:
+        tag, header, token = mark["tag"], mark["header"], mark["token"]
+        if header or token:
+            self._in_analysis = (header or "").startswith("analysis")
+            self.saw_reasoning = self.saw_reasoning or self._in_analysis
+        elif tag and not tag.endswith("/>"):  # which opens and closes
+            self._in_tag = tag[1] != "/"
+            self._was_opened = self._was_opened or self._in_tag
+            # Some chat templates open the tag in the prompt; then all before its end was reasoning.
+            self.visible = self.visible and self._was_opened
+            self.saw_reasoning = True
 
-    def _take_token(self, token: str) -> None:
-        self._in_analysis = (self._header or "").startswith("analysis")
-        self.saw_reasoning = self.saw_reasoning or self._in_analysis
-        self._header = "" if token in _HEADERS else None
-
-    def _look(self, text: str, start: int, end: int) -> None:
-        if self._header is not None:
-            line_end = text.find("\n", start, end)
-            stop = end if line_end < 0 else line_end
-            header = self._header + text[start:stop]
-            if _HEADER.fullmatch(header) is None:
-                self._header = None  # it heads no turn: a text begins with such a token
-                self._show(header, 0, len(header))
-            elif line_end < 0:
-                self._header = header
-                return
-            else:
-                self._header = None
-            start = stop
-        self._show(text, start, end)
-
-    def _show(self, text: str, start: int, end: int) -> None:
+    def _look_at(self, text: str) -> None:
         if not (self.visible or self._in_tag or self._in_analysis):
-            self.visible = _VISIBLE.search(text, start, end) is not None
+            self.visible = _VISIBLE.search(text) is not None
 
 
-def _begun_mark(text: str) -> int:
-    """Where a tag or token begins that the end of the text cuts off; else the text's length."""
-    starts = (text.rfind(opener, max(0, len(text) - _LONGEST_MARK)) for opener in _OPENERS)
+def is_plain_text(content: Any) -> bool:
+    """Whether content is text that begins with a letter or a digit and holds no mark.
+
+    That is the commonest answer, and told in a fraction of a microsecond.
+    """
+    return (
+        type(content) is str
+        and content[:1].isalnum()
+        and "<" not in content
+        and content[0] not in _BLANK_LETTERS
+        and "[" not in content
+        and "◁" not in content
+    )
+
+
+def shows_something(text: str) -> bool:
+    """Whether a whole text shows anything."""
+    visible = VisibleText()
+    visible.add(text)
+    return visible.at_end()
+
+
+def _start_of_unfinished_mark(text: str) -> int:
+    """Where a mark begins that the end of the text cuts off; else the text's length."""
+    starts = (text.rfind(opener, max(0, len(text) - _LONGEST - 1)) for opener in _OPENERS)
     begun = [start for start in starts if start >= 0 and _BEGUN.match(text, start)]
     return min(begun, default=len(text))

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage
 
-from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message
+from langchain_retrying._judge.kinds import ReplyKind
+from langchain_retrying._judge.reply import is_empty_ai_message
 
 Value = TypeVar("Value")
 

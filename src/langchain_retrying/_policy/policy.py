@@ -9,7 +9,7 @@ from tenacity import RetryCallState, wait_chain, wait_none
 from tenacity.wait import wait_random_exponential
 
 from langchain_retrying._errors import EmptyCompletionError
-from langchain_retrying._judge.reply import ReplyKind
+from langchain_retrying._judge.kinds import ReplyKind
 from langchain_retrying._policy import checks
 from langchain_retrying._policy.equality import are_equal
 from langchain_retrying._policy.remedies import DEFAULT_NUDGE, Nudge, NudgeText, Rung, remedy_of

@@ -11,7 +11,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from langchain_retrying._errors import EmptyCompletionError
-from langchain_retrying._judge.reply import ReplyKind, is_empty_ai_message
+from langchain_retrying._judge.kinds import ReplyKind
+from langchain_retrying._judge.reply import is_empty_ai_message
 from langchain_retrying._policy.checks import check_callable, check_kind, returned
 from langchain_retrying._policy.tool_choice import tools_of
 from langchain_retrying._policy.wrappers import unwrapped
