@@ -13,6 +13,7 @@ from langchain_core import exceptions
 from langchain_core.messages import AIMessage
 
 from langchain_retrying._judge.kinds import ReplyKind, Verdict
+from langchain_retrying._judge.reply import INVALID_CALLS, LEAKED_CALL
 
 if TYPE_CHECKING:
     from langchain_core.exceptions import ModelError as ModelError  # noqa: PLC0414 -- exported
@@ -78,7 +79,11 @@ class RejectedAttempt:
     """As reported by the provider, reasoning included; 0 if it reported none."""
     saw_reasoning: bool = False
     saw_text: bool = False
-    """Visible text, which is not accepted only where a tool call is required."""
+    """Visible text; it is not accepted where a tool call is required or the policy rejects it."""
+    saw_invalid_call: bool = False
+    """A tool call whose arguments are no JSON."""
+    saw_leaked_call: bool = False
+    """A tool call that was printed as text."""
 
     @classmethod
     def of(cls, verdict: Verdict, message: AIMessage, elapsed_seconds: float) -> RejectedAttempt:
@@ -93,6 +98,8 @@ class RejectedAttempt:
             output_tokens=_tokens(usage, "output_tokens"),
             saw_reasoning="reasoning" in verdict.seen,
             saw_text="text" in verdict.seen,
+            saw_invalid_call=INVALID_CALLS in verdict.seen,
+            saw_leaked_call=LEAKED_CALL in verdict.seen,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -104,6 +111,7 @@ class RejectedAttempt:
         told = {
             f"rejected_{name}" if name.endswith("_tokens") else name: value
             for name, value in vars(self).items()
+            if value or name not in ("saw_invalid_call", "saw_leaked_call")
         }
         return {**told, "kind": self.kind.value}
 
@@ -198,7 +206,9 @@ class EmptyCompletionError(ModelError, RuntimeError):
             return "the output budget is at its ceiling or not known: set one, or add a remedy"
         if self.bound is Bound.KIND and self.kind in (ReplyKind.BLANK, ReplyKind.MALFORMED):
             return f"remedies turn the retries of a {self.kind.value} reply off"
-        if self.bound not in _HINTS and self.rejected[-1].saw_text:
+        if self.bound not in _HINTS and self.rejected[-1].saw_leaked_call:
+            return "the server leaves tool calls in the text; set its tool call parser"
+        if self.bound not in _HINTS and self.expected_tools and self.rejected[-1].saw_text:
             return "the model answered in text; check that it supports a forced tool choice"
         return _HINTS.get(self.bound) or _HINTS[self.kind]
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 
+from conftest import named
 from langchain_retrying import ReplyKind, is_empty_ai_message, judge
 from langchain_retrying._judge.finish_reasons import kind_of_end
 from langchain_retrying._judge.kinds import NOTHING, Verdict
@@ -195,7 +196,6 @@ def test_content_without_use_is_empty(content):
     ("fields", "kind"),
     [
         ({"tool_calls": [{"name": "f", "args": {}, "id": "1"}]}, ANSWER),
-        ({"invalid_tool_calls": [{"name": "f", "args": "{", "id": "1", "error": None}]}, ANSWER),
         ({"additional_kwargs": {"function_call": {"name": "f", "arguments": "{}"}}}, ANSWER),
         ({"additional_kwargs": {"refusal": "I can't."}}, ANSWER),
         ({"additional_kwargs": {"audio": {"id": "a"}}}, ANSWER),
@@ -240,10 +240,46 @@ def test_what_stands_beside_the_content(fields, kind):
     assert judge(AIMessage(content="", **fields)) is kind
 
 
-@pytest.mark.parametrize("field", ["tool_call_chunks", "tool_calls", "invalid_tool_calls"])
-def test_each_field_that_holds_tool_calls_counts_in_a_chunk(field):
-    chunk = AIMessageChunk("").model_copy(update={field: [{"name": "f"}]})
-    assert examine(chunk) == Verdict(ANSWER, seen=frozenset({"tool calls"}))
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_tool_call_counts(chunked):
+    message = (AIMessageChunk if chunked else AIMessage)(
+        "", tool_calls=[{"name": "f", "args": {}, "id": "1"}]
+    )
+    assert examine(message) == Verdict(ANSWER, seen=frozenset({"tool calls"}))
+    both = message.model_copy(update={"invalid_tool_calls": [INVALID]})
+    assert examine(both) == Verdict(ANSWER, seen=frozenset({"tool calls"}))
+
+
+INVALID = {"name": "f", "args": "{", "id": "1", "error": None, "type": "invalid_tool_call"}
+FUNCTION_CALL = {"type": "function_call", "name": "f", "arguments": "{"}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "kind"),
+    [
+        ("", "stop", MALFORMED),
+        ("", None, MALFORMED),
+        ("", "tool_calls", MALFORMED),
+        ("", "length", TRUNCATED),
+        ("", "content_filter", BLOCKED),
+        (" ", "stop", MALFORMED),
+        ([INVALID], "stop", MALFORMED),
+        ([FUNCTION_CALL], "stop", MALFORMED),
+        ([{"type": "image"}], "stop", ANSWER),
+        ("I shall look it up.", "stop", ANSWER),
+    ],
+    ids=named,
+)
+@pytest.mark.parametrize("cls", [AIMessage, AIMessageChunk])
+def test_tool_calls_that_do_not_parse_are_no_answer_by_themselves(cls, content, reason, kind):
+    metadata = {"finish_reason": reason}
+    message = cls(content, invalid_tool_calls=[INVALID], response_metadata=metadata)
+    assert judge(message) is kind
+    assert "invalid tool calls" in examine(message).seen
+
+
+def test_a_block_of_a_call_counts_where_nothing_says_that_it_is_invalid():
+    assert judge(AIMessage([FUNCTION_CALL])) is ANSWER
 
 
 @pytest.mark.parametrize(

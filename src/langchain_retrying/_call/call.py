@@ -33,6 +33,7 @@ from langchain_retrying._judge.exceptions import verdict_on
 from langchain_retrying._judge.kinds import ReplyKind, Verdict
 from langchain_retrying._judge.refusals import is_refusal
 from langchain_retrying._policy.checks import returned
+from langchain_retrying._policy.doubts import Doubts
 from langchain_retrying._policy.policy import RetryPolicy
 from langchain_retrying._policy.proper_end import follows_terminal_tool
 from langchain_retrying._policy.remedies import Request, next_request, next_step
@@ -91,7 +92,9 @@ class Call:
         self.messages, self.kwargs, self.model = messages, kwargs, model  # of the attempt under way
         self.expected_tools = forced_tools(kwargs) if policy.require_tool_call else ()
         """Names of the tools of which one has to be called for the reply to be an answer."""
-        self.reply = reply_type(policy, text_counts=not self.expected_tools)
+        doubts = Doubts(policy, messages, kwargs) if policy.has_doubts else None
+        self._counts: Any = {"text_counts": not self.expected_tools, "doubts": doubts}
+        self.reply = reply_type(policy, **self._counts)
         self.rejected: tuple[RejectedAttempt, ...] = ()
         self.retry_state: CallState | None = None
         """tenacity's view of the call, for `on_retry`; None: no attempt has come to nothing."""
@@ -104,12 +107,10 @@ class Call:
         state = self._state()
         state.prepare_for_next_attempt()
         state.tokens_from.clear()  # they are spent now
-        self._sent = retry.request
-        self.messages, self.kwargs = retry.request.messages, retry.request.kwargs
-        self.model = retry.request.model
+        request = self._sent = retry.request
+        self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
         self._attempt_began = clock.monotonic()
-        text_counts = not self.expected_tools
-        self.reply = self._reply_type(self.policy, text_counts=text_counts, before=self.reply)
+        self.reply = self._reply_type(self.policy, **self._counts, before=self.reply)
 
     def ended(self, result: ChatResult | None = None) -> Retry | Over:
         """Take the end of an attempt, or its first usable chunk.

@@ -44,7 +44,7 @@ class EventReply(StreamedReply):
         if self._shows(chunk, said, None):
             return True
         self._held.append(chunk)
-        return self._is_full((said.content, said.additional_kwargs)) or self.is_late()
+        return self._is_at_a_bound((said.content, said.additional_kwargs))
 
     def message(self) -> AIMessage | None:
         """What was held as one message, put together as LangChain does."""
@@ -66,6 +66,9 @@ class EventReply(StreamedReply):
         if amend is None:
             return held
         return [item if isinstance(item, Token) else amend(item) for item in held]
+
+    def _sum(self) -> Any:
+        return self.message()
 
     def made_of(self, message: AIMessage) -> Iterable[Event]:
         """A whole message as events."""

@@ -22,8 +22,8 @@ from langchain_retrying._call.chunks import (
 )
 from langchain_retrying._call.run_managers import Token, error_of_empty_stream
 from langchain_retrying._judge.kinds import ANSWER, NOTHING, Verdict
-from langchain_retrying._judge.reply import ReplyJudge, examine
-from langchain_retrying._judge.visible_text import is_plain_text
+from langchain_retrying._judge.reply import INVALID_CALLS, ReplyJudge, examine
+from langchain_retrying._judge.visible_text import is_plain_text, text_in
 from langchain_retrying._policy.policy import RetryPolicy
 
 _RUN = 64
@@ -37,12 +37,15 @@ _NO_RESULT = ChatResult(generations=[])
 class WholeReply:
     """A reply that comes as a whole, and the tokens that were reported before it came."""
 
-    def __init__(self, policy: RetryPolicy, *, text_counts: bool, before: Any = None) -> None:
+    def __init__(
+        self, policy: RetryPolicy, *, text_counts: bool, doubts: Any = None, before: Any = None
+    ) -> None:
         self.result = _NO_RESULT
         self.is_shown = False
         """Whether tokens have been let through, so that the reply can't be taken back."""
         self.has_come = False
         self._text_counts = text_counts
+        self._doubts = doubts
         self._tokens: list[Token] = []
         self._judge: ReplyJudge | None = None
 
@@ -79,13 +82,16 @@ class WholeReply:
         return verdicts[first] if verdicts else NOTHING
 
     def _verdict_on(self, candidate: ChatGeneration) -> Verdict:
-        if self._text_counts and is_plain_text(candidate.message.content):
+        if self._text_counts and not self._doubts and is_plain_text(candidate.message.content):
             return ANSWER
         judge = ReplyJudge(text_counts=self._text_counts)
         judge.add(candidate.message, candidate.generation_info)
         if self.result.llm_output:
             judge.note(self.result.llm_output)
-        return judge.verdict()
+        verdict = judge.verdict()
+        if verdict.is_answer and self._doubts is not None:
+            verdict = self._doubts.verdict_on(verdict, candidate.message)
+        return verdict
 
     def message(self) -> AIMessage | None:
         """The reply that `invoke` would give; None: none came."""
@@ -123,12 +129,15 @@ class StreamedReply:
     _paused: float
     """When reasoning went out live."""
 
-    def __init__(self, policy: RetryPolicy, *, text_counts: bool, before: Any = None) -> None:
+    def __init__(
+        self, policy: RetryPolicy, *, text_counts: bool, doubts: Any = None, before: Any = None
+    ) -> None:
         """Begin to hold.
 
         Args:
             policy: For what is held, and how much of it.
             text_counts: False: text is no answer, since a tool call is required.
+            doubts: What looks twice at an answer; None: nothing does.
             before: The reply of the attempt before, if there was one.
 
         """
@@ -146,7 +155,11 @@ class StreamedReply:
             self.until = clock.monotonic() + policy.max_held_seconds
         self._holds_reasoning = policy.hold_reasoning
         self._bytes_left = policy.max_held_bytes
-        self._judge = None if text_counts else ReplyJudge(text_counts=False)
+        self._doubts = doubts
+        self._text = ""  # so far, where there are doubts
+        self._judge: ReplyJudge | None = None
+        if doubts is not None or not text_counts:  # text needs a closer look
+            self._judge = ReplyJudge(text_counts=text_counts)
         # How many indexes of content blocks reasoning that went out live has used: until now, and
         # in attempts before this one.
         self._blocks_used = self._blocks_before = 0 if before is None else before._blocks_used
@@ -166,8 +179,7 @@ class StreamedReply:
             self._judge = ReplyJudge()
         if self._shows(chunk, message, chunk.generation_info):
             return True
-        is_late = self.is_late()
-        if not (self._holds_reasoning or is_late) and examine(message).seen == {"reasoning"}:
+        if not (self._holds_reasoning or self.is_late()) and examine(message).seen == {"reasoning"}:
             live, chunk = live_part(chunk)
             self.live = [*self.live, live]
             used = self._blocks_before + blocks_used(live.message.content)
@@ -177,25 +189,34 @@ class StreamedReply:
             message = chunk.message
         self._hold_merged(chunk, type(content))
         parts = (message.content, message.additional_kwargs, chunk.generation_info)
-        return self._is_full(parts) or is_late or bool(self.live)
+        return self._is_at_a_bound(parts) or bool(self.live)
 
     def _shows(self, item: Any, said: Any, generation_info: Any) -> bool:
         """Judge a chunk or event by what it says; if that shows an answer, hold it."""
         assert self._judge is not None  # made before
-        if not self._judge.add(said, generation_info):
+        shows = self._judge.add(said, generation_info)
+        if self._doubts is not None:
+            self._text += text_in(said.content)
+            shows = shows and not self._doubts.remain(self._text, self._judge.verdict().seen)
+        if not shows:
             self.has_come = True
             return False
         self._held.append(item)
         self.is_shown = True
         return True
 
-    def _is_full(self, parts: Sequence[Any]) -> bool:
-        """Count parts of what is held; whether it is more than the policy allows."""
+    def _is_at_a_bound(self, parts: Sequence[Any]) -> bool:
+        """Count parts of what is held; whether it is more, or longer, than the policy allows.
+
+        What is held in doubt only is not cut there, but flows.
+        """
         self._bytes_left -= 1  # nothing at all, for ever, must come to an end too
         for part in parts:
             if part:
                 self._bytes_left -= size_of(part)
-        return self._bytes_left < 0
+        is_at_a_bound = self._bytes_left < 0 or self.is_late()
+        self.is_shown = is_at_a_bound and self._doubts is not None and not self.is_empty()
+        return is_at_a_bound
 
     def is_late(self) -> bool:
         """Whether holding has lasted too long."""
@@ -244,6 +265,10 @@ class StreamedReply:
         if self.is_shown:
             return ANSWER
         verdict = NOTHING if self._judge is None else self._judge.verdict()
+        if INVALID_CALLS in verdict.seen and not verdict.is_answer:
+            verdict = examine(self._sum())  # of parts of calls, which add up to whole ones
+        if verdict.is_answer and self._doubts is not None:
+            verdict = self._doubts.verdict_on(verdict, self._sum())
         self.is_shown = verdict.is_answer
         return verdict
 
@@ -287,6 +312,12 @@ class StreamedReply:
     def error_of_nothing(self) -> Exception | None:
         """What LangChain is about to raise, since the stream brings no chunk."""
         return error_of_empty_stream()
+
+    def _sum(self) -> Any:
+        """All that has come, as what the judge takes."""
+        chunk = merged(self._chunks())
+        metadata = {**(chunk.generation_info or {}), **chunk.message.response_metadata}
+        return chunk.message.model_copy(update={"response_metadata": metadata})
 
     def _chunks(self) -> list[Any]:
         return [item for item in self._held if not isinstance(item, Token)]

@@ -25,6 +25,7 @@ _BLOCK = (
     "|(?P<server_tool>server_tool_.*|.*(?:_tool_result|search_call)|code_interpreter_call"
     "|mcp_(?:tool_use|call|list_tools)|input_json_delta)"
     "|(?P<envelope>non_standard)"  # LangChain's v1, for a provider's own block
+    "|(?P<tool_call>(?:invalid_)?(?:tool|function)_(?:call|use)(?:_chunk)?)"
 )
 # Keys of a typeless block that are bookkeeping, not output.
 _BLOCK_BOOKKEEPING = frozenset({"type", "index", "id", "extras", "signature", "annotations"})
@@ -50,6 +51,10 @@ _WORD_END = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 _TEXT, _BLANK_TEXT, _REASONING = "text", "blank text", "reasoning"
 _SERVER_TOOLS, _TOOL_CALLS = "server tools", "tool calls"
+INVALID_CALLS = "invalid tool calls"
+"""Of tool calls: their arguments are no JSON, so nothing can be called."""
+LEAKED_CALL = "leaked tool call"
+"""A tool call that was printed as text."""
 # Of several reasons the one that says most decides, else the last one.
 _RANKS = {ReplyKind.MALFORMED: 0, ReplyKind.BLOCKED: 1, ReplyKind.TRUNCATED: 2}
 
@@ -90,17 +95,17 @@ class ReplyJudge:
         has been shown by then; the verdict on the whole takes it for what it is.)
         """
         content = message.content
+        if getattr(message, "tool_calls", None):
+            self._see_usable(_TOOL_CALLS)
+        elif getattr(message, "invalid_tool_calls", None) or getattr(
+            message, "tool_call_chunks", None
+        ):
+            self._seen.add(INVALID_CALLS)
         if content:
             if self._text is None and is_plain_text(content):
                 self._plain = True
             else:
                 self._take(content)
-        if (
-            getattr(message, "tool_calls", None)
-            or getattr(message, "invalid_tool_calls", None)
-            or (isinstance(message, AIMessageChunk) and message.tool_call_chunks)
-        ):
-            self._see_usable(_TOOL_CALLS)
         if message.additional_kwargs:
             self._take_kwargs(message.additional_kwargs)
         if generation_info:
@@ -132,7 +137,7 @@ class ReplyJudge:
         ends = [(kind_of_end(key, word), word, key) for key, word in reversed(self._reasons)]
         ends.sort(key=lambda end: _RANKS.get(end[0], 3))
         kind, word, key = ends[0] if ends else (ReplyKind.BLANK, None, None)
-        if visible and kind is ReplyKind.BLANK:
+        if kind is ReplyKind.BLANK and (visible or INVALID_CALLS in seen):
             kind = ReplyKind.MALFORMED
         return Verdict(kind, word, key, frozenset(seen))
 
@@ -174,7 +179,9 @@ class ReplyJudge:
             self._take_server_tool(name if name.startswith("mcp") else block.get("name") or name)
         elif kind == "envelope":
             self._take(block.get("value"))
-        else:
+        elif name == "invalid_tool_call":
+            self._seen.add(INVALID_CALLS)
+        elif kind != "tool_call" or INVALID_CALLS not in self._seen:
             self._see_usable(name)
 
     def _take_kwargs(self, additional_kwargs: Mapping[str, Any]) -> None:

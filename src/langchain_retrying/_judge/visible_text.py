@@ -103,6 +103,13 @@ class VisibleText:
             self.visible = _VISIBLE.search(text) is not None
 
 
+def text_in(content: Any) -> str:
+    """All text in content, as it stands."""
+    blocks = content if isinstance(content, list) else [content]
+    texts = (block.get("text") if isinstance(block, dict) else block for block in blocks)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def is_plain_text(content: Any) -> bool:
     """Whether content is text that begins with a letter or a digit and holds no mark.
 

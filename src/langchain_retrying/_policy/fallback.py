@@ -12,6 +12,7 @@ from langchain_core.runnables.base import RunnableBinding
 from langchain_core.utils.function_calling import convert_to_openai_function
 
 from langchain_retrying._errors import EmptyCompletionError
+from langchain_retrying._judge.visible_text import text_in
 from langchain_retrying._policy import tool_choice
 from langchain_retrying._policy.checks import check_kind
 from langchain_retrying._policy.remedies import Request
@@ -135,10 +136,6 @@ def _retold(message: BaseMessage) -> BaseMessage:
     """
     if not isinstance(message, AIMessage) or isinstance(message.content, str):
         return message
-    blocks = [
-        {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in message.content
-    ]
-    text = "".join(block.get("text") or "" for block in blocks if block.get("type") == "text")
     # `output_version`, among the metadata, would say that the content is not text.
-    return message.model_copy(update={"content": text, "response_metadata": {}})
+    update = {"content": text_in(message.content), "response_metadata": {}}
+    return message.model_copy(update=update)

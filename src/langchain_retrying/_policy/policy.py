@@ -27,8 +27,10 @@ _CALLABLES = {
     "stop": "a tenacity stop strategy such as stop_after_delay(30)",
     "retry": "a tenacity retry predicate such as retry_if_exception_type(TimeoutError)",
     "accept": "a callable (messages, reply) that returns a bool",
+    "reject": "a callable (messages, reply) that returns a bool",
 }
 """Fields that hold a callable or None, and what it is to be."""
+_BOOLS = ("hold_tool_calls", "leaked_tool_calls", "require_tool_call", "hold_reasoning")
 
 OnExhausted = str | AIMessage | Callable[[EmptyCompletionError], AIMessage]
 
@@ -49,8 +51,8 @@ class RetryPolicy:
         stop: A further tenacity stop strategy; the call stops at whichever of it and
             `max_retries` comes first. It is asked as if the wait before the next attempt were
             over, so `stop_after_delay(30)` starts no attempt, and no wait for one, that begins
-            30 s or more after the call. `stop_after_rejected_tokens`, `stop_when_blank_repeats`
-            and `RetryBudget` are this package's own. `stop_when_event_set(event)` ends a wait
+            30 s or more after the call. `stop_after_rejected_tokens` and `RetryBudget` are
+            this package's own. `stop_when_event_set(event)` ends a wait
             (of `time.sleep`; an async call is ended by cancellation) and the call as soon as the
             event is set. None: only `max_retries` counts.
         retry: A tenacity retry predicate for exceptions of the inner model, such as
@@ -72,6 +74,20 @@ class RetryPolicy:
             none.
         accept: A callable `(messages, reply) -> bool`; True accepts an empty reply as it is. It is
             asked about every empty reply. None: none is accepted.
+        reject: A callable `(messages, reply) -> bool`, the mirror of `accept`: True makes an answer
+            in text without a tool call a blank, such as a placeholder. A stream is held until its
+            text is longer than it asks about, or over. None: no answer is rejected.
+        reject_within: How long the text may be that `reject` is asked about, in characters; at
+            least 1. What is useless is short. Default: 200.
+        hold_tool_calls: Whether a stream that opens with a tool call is held to its end. Arguments
+            that do not parse as they came are then `MALFORMED`, or `TRUNCATED` where the output
+            budget was spent; LangChain mends what was cut, and an agent would call with it. What
+            it costs: arguments are not seen as they grow. Default: it flows.
+        leaked_tool_calls: Whether a reply without a tool call, whose text is or ends in a call of
+            a bound tool in the markup of a model family (the server has not parsed it), is
+            `MALFORMED`. The call is asked for again, and never executed. A stream is held only
+            while its text may be such a call from the start; one after prose has been seen by
+            then, and stays an answer. Default: it is an answer.
         require_tool_call: Whether text without a tool call is an empty reply where the request
             forces a tool call (`tool_choice` "any", "required" or a name, as `create_agent` does
             for a `ToolStrategy`). A stream of such a call is held until its tool call. Default:
@@ -113,6 +129,10 @@ class RetryPolicy:
     remedies: Mapping[ReplyKind, Sequence[Rung] | None] | None = None
     terminal_tools: Sequence[str] = ()
     accept: Callable[[Sequence[BaseMessage], AIMessage], bool] | None = None
+    reject: Callable[[Sequence[BaseMessage], AIMessage], bool] | None = None
+    reject_within: int = 200
+    hold_tool_calls: bool = False
+    leaked_tool_calls: bool = False
     require_tool_call: bool = False
     hold_reasoning: bool = True
     max_held_bytes: int = 2**20
@@ -122,12 +142,13 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         checks.check_int("max_retries", self.max_retries, at_least=0)
         checks.check_int("max_held_bytes", self.max_held_bytes, at_least=1)
+        checks.check_int("reject_within", self.reject_within, at_least=1)
         if self.max_held_seconds is not None:
             must = "max_held_seconds must be a number of seconds or None"
             checks.check_kind(must, self.max_held_seconds, int, float)
             if not self.max_held_seconds > 0:
                 raise ValueError(f"max_held_seconds must be above 0, not {self.max_held_seconds}")
-        for name in ("require_tool_call", "hold_reasoning"):
+        for name in _BOOLS:
             checks.check_kind(f"{name} must be True or False", getattr(self, name), bool)
         for name, wanted in _CALLABLES.items():
             if getattr(self, name) is not None:
@@ -144,6 +165,11 @@ class RetryPolicy:
             if self.nudge not in (None, DEFAULT_NUDGE) and ladders.keys() >= _NUDGED:
                 raise ValueError("remedies replace nudge for both its kinds: write Nudge() there")
             object.__setattr__(self, "remedies", ladders)  # the caller's own may change
+
+    @cached_property
+    def has_doubts(self) -> bool:
+        """Whether what looks like an answer is looked at twice."""
+        return self.hold_tool_calls or self.leaked_tool_calls or self.reject is not None
 
     @cached_property
     def ladders(self) -> Mapping[ReplyKind, Sequence[Rung]]:

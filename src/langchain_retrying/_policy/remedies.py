@@ -218,7 +218,9 @@ def _wording(request: Request, error: EmptyCompletionError) -> str:
     """What is wanted, without a word on what came: models answer that with apologies."""
     last, has_tools = error.rejected[-1], bool(tools_of(request.kwargs))
     # No retry sends what the one before has sent.
-    call, tell = ("Please call", "Please tell") if error.attempts % 2 == 0 else ("Call", "Tell")
+    call, tell, make = ("Call", "Tell", "Make")
+    if error.attempts % 2 == 0:
+        call, tell, make = ("Please call", "Please tell", "Please make")
     if error.expected_tools:
         wanted = f"{call} {' or '.join(error.expected_tools)} now, with what you know."
     else:
@@ -229,6 +231,10 @@ def _wording(request: Request, error: EmptyCompletionError) -> str:
     if last.kind is ReplyKind.TRUNCATED:
         return f"Be brief. {wanted}"
     if last.kind is ReplyKind.MALFORMED:
+        if last.saw_leaked_call:
+            return f"{make} the tool call again, as a tool call and not as text."
+        if last.saw_invalid_call and not error.expected_tools:
+            return f"{make} the tool call again, with its arguments in valid JSON."
         invalid = has_tools and not last.saw_text
         return f"{wanted} Write a tool call's arguments as valid JSON." if invalid else wanted
     return f"You have thought enough. {wanted}" if last.saw_reasoning else wanted
