@@ -17,8 +17,8 @@ class Turn:
     """Text, tool calls or both; neither is a blank."""
 
     text: str | None = ""
-    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
-    """Names and arguments."""
+    calls: tuple[tuple[str, Any], ...] = ()
+    """Names and arguments; a text stands for arguments as it is."""
     reasoning: str = ""
     finish: str | None = ""
     """The finish reason, in the words of the API; if it is "", the one that fits."""
@@ -51,6 +51,11 @@ class Turn:
 def calls(name: str, **args: Any) -> Turn:
     """A turn that calls a tool."""
     return Turn(calls=((name, args),))
+
+
+def arguments(args: Any) -> str:
+    """Arguments as chat completions and responses have them."""
+    return args if isinstance(args, str) else json.dumps(args)
 
 
 def pieces(text: str) -> list[str]:
@@ -92,7 +97,7 @@ def _chat_message(turn: Turn, asked: Asked) -> dict[str, Any]:
     if not turn.calls:
         return message
     message["content"] = turn.text or None
-    functions = [{"name": name, "arguments": json.dumps(args)} for name, args in turn.calls]
+    functions = [{"name": name, "arguments": arguments(args)} for name, args in turn.calls]
     if "functions" in asked:
         (function,) = functions
         return {**message, "function_call": function}
@@ -173,7 +178,7 @@ def _response_items(turn: Turn) -> list[dict[str, Any]]:
             "status": "completed",
             "call_id": turn.named("call", index),
             "name": name,
-            "arguments": json.dumps(args),
+            "arguments": arguments(args),
         }
         for index, (name, args) in enumerate(turn.calls)
     ]

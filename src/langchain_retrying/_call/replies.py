@@ -22,7 +22,7 @@ from langchain_retrying._call.chunks import (
 )
 from langchain_retrying._call.run_managers import Token, error_of_empty_stream
 from langchain_retrying._judge.kinds import ANSWER, NOTHING, Verdict
-from langchain_retrying._judge.reply import INVALID_CALLS, ReplyJudge, examine
+from langchain_retrying._judge.reply import ReplyJudge, examine
 from langchain_retrying._judge.visible_text import is_plain_text, text_in
 from langchain_retrying._policy.policy import RetryPolicy
 
@@ -265,8 +265,6 @@ class StreamedReply:
         if self.is_shown:
             return ANSWER
         verdict = NOTHING if self._judge is None else self._judge.verdict()
-        if INVALID_CALLS in verdict.seen and not verdict.is_answer:
-            verdict = examine(self._sum())  # of parts of calls, which add up to whole ones
         if verdict.is_answer and self._doubts is not None:
             verdict = self._doubts.verdict_on(verdict, self._sum())
         self.is_shown = verdict.is_answer
