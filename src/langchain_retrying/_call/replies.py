@@ -55,12 +55,9 @@ class WholeReply:
         if not self.is_shown:
             if self._judge is None:
                 self._judge = ReplyJudge(text_counts=self._text_counts)
-            said = token.said
-            message = getattr(said, "message", None)
-            add, what = (
-                (self._judge.add_content, said) if message is None else (self._judge.add, message)
-            )
-            self.is_shown = add(what)
+            chunk, judge = token.said, self._judge
+            is_text = not hasattr(chunk, "message")
+            self.is_shown = judge.add_content(chunk) if is_text else judge.add(chunk.message)
         if not self.is_shown:
             return ()
         tokens, self._tokens = self._tokens, []
