@@ -61,6 +61,8 @@ _HINTS: dict[Bound | ReplyKind | None, str] = {
 
 def printable(text: str) -> str:
     """A provider's word on one line, whatever is in it: a line break could forge a log record."""
+    if text.isprintable():
+        return text
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
@@ -108,12 +110,13 @@ class RejectedAttempt:
         Tokens have names of their own there: some tracers take whatever has `input_tokens` for the
         usage of the reply.
         """
-        told = {
-            f"rejected_{name}" if name.endswith("_tokens") else name: value
-            for name, value in vars(self).items()
-            if value or name not in ("saw_invalid_call", "saw_leaked_call")
-        }
-        return {**told, "kind": self.kind.value}
+        told = {**vars(self), "kind": self.kind.value}
+        for name in ("input_tokens", "output_tokens"):
+            told[f"rejected_{name}"] = told.pop(name)
+        for name in ("saw_invalid_call", "saw_leaked_call"):  # most never are
+            if not told[name]:
+                del told[name]
+        return told
 
 
 def _tokens(usage: Any, key: str) -> int:

@@ -93,8 +93,8 @@ class Call:
         self.expected_tools = forced_tools(kwargs) if policy.require_tool_call else ()
         """Names of the tools of which one has to be called for the reply to be an answer."""
         doubts = Doubts(policy, messages, kwargs) if policy.has_doubts else None
-        self._counts: Any = {"text_counts": not self.expected_tools, "doubts": doubts}
-        self.reply = reply_type(policy, **self._counts)
+        self._counts = not self.expected_tools, doubts  # what makes a reply an answer
+        self.reply = reply_type(policy, *self._counts)
         self.rejected: tuple[RejectedAttempt, ...] = ()
         self.retry_state: CallState | None = None
         """tenacity's view of the call, for `on_retry`; None: no attempt has come to nothing."""
@@ -110,7 +110,7 @@ class Call:
         request = self._sent = retry.request
         self.messages, self.kwargs, self.model = request.messages, request.kwargs, request.model
         self._attempt_began = clock.monotonic()
-        self.reply = self._reply_type(self.policy, **self._counts, before=self.reply)
+        self.reply = self._reply_type(self.policy, *self._counts, self.reply)
 
     def ended(self, result: ChatResult | None = None) -> Retry | Over:
         """Take the end of an attempt, or its first usable chunk.
@@ -120,7 +120,7 @@ class Call:
 
         """
         if result is not None:
-            if self.asks_another:
+            if self.retry_state is not None and self.asks_another:
                 result = in_place_of(self._given.model, self.model, result)
             self.reply.result = result
         if not self.reply.is_shown:
@@ -208,7 +208,9 @@ class Call:
             Exception: The inner model's or LangChain's, if that came instead of a reply.
 
         """
-        account = self._account() if self.attempt_number > 1 else None
+        account = None
+        if self.retry_state is not None and self.attempt_number > 1:
+            account = self._account()
         if over is ANSWERED:
             return self.reply.as_it_came(account)
         if over is ACCEPTED:

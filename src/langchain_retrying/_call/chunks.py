@@ -30,11 +30,9 @@ def with_account(message: Message, account: dict[str, Any]) -> Message:
     return message.model_copy(update={"response_metadata": metadata})
 
 
-def _as_ai_message(message: BaseMessage, *told: dict[str, Any] | None) -> AIMessage:
+def _as_ai_message(message: BaseMessage, outer: Any, inner: Any = None) -> AIMessage:
     """A copy of a reply with the metadata that LangChain merges into it only later."""
-    metadata: dict[str, Any] = {}
-    for part in (*told, message.response_metadata):
-        metadata.update(part or {})
+    metadata = {**(outer or {}), **(inner or {}), **message.response_metadata}
     if not isinstance(message, AIMessage):
         return AIMessage(content=message.content, response_metadata=metadata)
     return message.model_copy(update={"response_metadata": metadata})

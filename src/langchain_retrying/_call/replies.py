@@ -38,7 +38,7 @@ class WholeReply:
     """A reply that comes as a whole, and the tokens that were reported before it came."""
 
     def __init__(
-        self, policy: RetryPolicy, *, text_counts: bool, doubts: Any = None, before: Any = None
+        self, policy: RetryPolicy, text_counts: bool, doubts: Any = None, before: Any = None
     ) -> None:
         self.result = _NO_RESULT
         self.is_shown = False
@@ -70,17 +70,21 @@ class WholeReply:
         """
         if self.is_shown:
             return ANSWER
-        generations = [*self.result.generations]
+        generations = self.result.generations
+        if generations and self._is_plain(generations[0]):
+            return ANSWER
         verdicts = list(map(self._verdict_on, generations))
         first = next((i for i, verdict in enumerate(verdicts) if verdict.is_answer), 0)
         if first:
-            generations.insert(0, generations.pop(first))
+            generations = [generations[first], *generations[:first], *generations[first + 1 :]]
             self.result = self.result.model_copy(update={"generations": generations})
         return verdicts[first] if verdicts else NOTHING
 
+    def _is_plain(self, candidate: ChatGeneration) -> bool:
+        may_be = self._text_counts and self._doubts is None
+        return may_be and is_plain_text(candidate.message.content)
+
     def _verdict_on(self, candidate: ChatGeneration) -> Verdict:
-        if self._text_counts and not self._doubts and is_plain_text(candidate.message.content):
-            return ANSWER
         judge = ReplyJudge(text_counts=self._text_counts)
         judge.add(candidate.message, candidate.generation_info)
         if self.result.llm_output:
@@ -127,7 +131,7 @@ class StreamedReply:
     """When reasoning went out live."""
 
     def __init__(
-        self, policy: RetryPolicy, *, text_counts: bool, doubts: Any = None, before: Any = None
+        self, policy: RetryPolicy, text_counts: bool, doubts: Any = None, before: Any = None
     ) -> None:
         """Begin to hold.
 

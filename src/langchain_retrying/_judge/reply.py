@@ -97,8 +97,8 @@ class ReplyJudge:
         content = message.content
         if getattr(message, "tool_calls", None):
             self._see_usable(_TOOL_CALLS)
-        elif getattr(message, "invalid_tool_calls", None) or getattr(
-            message, "tool_call_chunks", None
+        elif getattr(message, "invalid_tool_calls", None) or (
+            isinstance(message, AIMessageChunk) and message.tool_call_chunks
         ):
             self._seen.add(INVALID_CALLS)
         if content:

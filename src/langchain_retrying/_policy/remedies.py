@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage
 
 from langchain_retrying._errors import EmptyCompletionError
 from langchain_retrying._judge.kinds import ReplyKind
@@ -190,7 +190,7 @@ def next_request(rung: Rung, request: Request, error: EmptyCompletionError) -> R
         model = unwrapped(result.model)  # it would retry within each retry
         must = "a remedy's model must be a chat model, and what is bound to one be among kwargs"
         check_kind(must, model, BaseChatModel)
-        changed = replace(result, model=model)
+        changed = result if model is result.model else replace(result, model=model)
     return changed
 
 
@@ -202,7 +202,7 @@ _USER = ("human", "user")
 def _last_role(request: Request) -> str:
     """Whose turn the last message is, in lower case."""
     last = request.messages[-1] if request.messages else None
-    return str(getattr(last, "role", getattr(last, "type", ""))).lower()
+    return (last.role if isinstance(last, ChatMessage) else last.type if last else "").lower()
 
 
 def _with_text(message: BaseMessage, text: str) -> BaseMessage:

@@ -148,6 +148,8 @@ _BOUNDS: tuple[tuple[Any, Bound], ...] = (
 
 def stops(stop: Callable[[RetryCallState], bool] | None, state: RetryCallState) -> bool:
     """Whether a stop strategy ends a call; it is asked as the call will stand after the wait."""
+    if stop is None:
+        return False
     assert isinstance(state, CallState)  # the caller's own
     later = copy.copy(state)
     # It is there: this is asked only about an attempt that has ended.
