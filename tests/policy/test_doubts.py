@@ -195,3 +195,63 @@ def test_without_doubts_calls_flow_as_they_come(streaming_way):
     model = wrapped([broken], RetryPolicy())
     assert len(chunks_of(streaming_way, model)) >= 2
     assert len(model.requests) == 1
+
+
+# Leaked calls, in streams
+
+LEAK = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+LEAKED = RetryPolicy(leaked_tool_calls=True, wait=None)
+
+
+def with_tool(script, policy=LEAKED, **choice):
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    return RetryingChatModel(ScriptedChatModel(script), policy).bind_tools([tool], **choice)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 11, 30, len(LEAK)])
+@pytest.mark.parametrize("before", ["", "\n", "<think>I need f.</think>\n"])
+def test_a_leaked_call_is_malformed(way, cut, before):
+    text = before + LEAK
+    pieces = [text[i : i + cut] for i in range(0, len(text), cut)]
+    reply = ask(way, with_tool([words(*pieces), "Hello."]))
+    assert reply.content == "Hello."
+    (rejected,) = reply.response_metadata["empty_retry"]["rejected"]
+    assert (rejected["kind"], rejected["saw_leaked_call"]) == ("malformed", True)
+
+
+def test_its_nudge_is_its_own_and_so_is_the_hint(way):
+    policy = RetryPolicy(1, leaked_tool_calls=True, wait=None, on_exhausted="raise")
+    model = with_tool([LEAK] * 2, policy)
+    with pytest.raises(EmptyCompletionError, match="set its tool call parser"):
+        ask(way, model)
+    (asked,) = model.bound.inner_model.requests[1].messages
+    assert asked.content.endswith("Make the tool call again, as a tool call and not as text.")
+
+
+@pytest.mark.parametrize(
+    ("policy", "choice"),
+    [(RetryPolicy(), {}), (LEAKED, {"tool_choice": "none"})],
+    ids=["off", "no tool may be called"],
+)
+def test_elsewhere_it_is_an_answer(way, policy, choice):
+    assert ask(way, with_tool([words(LEAK)], policy, **choice)).content == LEAK
+
+
+def test_without_tools_too(way):
+    assert ask(way, wrapped([words(LEAK)], LEAKED)).content == LEAK
+
+
+def test_after_prose_that_has_been_seen_it_stays(streaming_way):
+    pieces = ["Let me see. ", LEAK]
+    assert ask(streaming_way, with_tool([words(*pieces)])).content == "".join(pieces)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_after_prose_of_a_whole_reply_it_is_seen(way):
+    assert ask(way, with_tool([f"Let me see. {LEAK}", "Hello."])).content == "Hello."
+
+
+def test_prose_flows_at_once(streaming_way):
+    texts = ["It", " is", " so."]
+    chunks = chunks_of(streaming_way, with_tool([words(*texts)]))
+    assert [chunk.content for chunk in chunks if chunk.content] == texts
