@@ -39,7 +39,7 @@ def test_the_public_names():
 def test_they_are_the_packages_own_and_their_types_can_be_told():
     for name in PUBLIC.split():
         public = getattr(langchain_retrying, name)
-        if inspect.isclass(public) or inspect.isfunction(public):
+        if hasattr(public, "__qualname__") and name != "Remedy":  # which is a form of functions
             assert public.__module__ == "langchain_retrying"
             typing.get_type_hints(public)
 

@@ -31,7 +31,8 @@ _BLOCK = (
 _BLOCK_BOOKKEEPING = frozenset({"type", "index", "id", "extras", "signature", "annotations"})
 # What a value in `additional_kwargs` is, by its key.
 _KWARG = (
-    "(?P<output>(?:tool|function)_calls?|refusal|parsed|(?:audio|image|video|file)s?)"
+    "(?P<tool_call>(?:tool|function)_calls?)"
+    "|(?P<output>refusal|parsed|(?:audio|image|video|file)s?)"
     "|(?P<envelope>provider_specific_fields|extra_content|google)"
     "|(?P<notes>.*(?:signature|usage|token|logprob|(?:finish|stop)_reason|citation|document"
     "|(?<!re)s(?:ource|earch)|grounding|annotation).*|(?:.*_)?(?:related|reference).*"
@@ -189,6 +190,8 @@ class ReplyJudge:
             if not value:
                 continue  # `refusal: None` is there in every reply of ChatOpenAI
             kind = _meaning(_KWARG, str(key))
+            if kind == "tool_call" and INVALID_CALLS in self._seen:
+                continue  # the same, as it came
             if kind == "reasoning":
                 self._seen.add(_REASONING)
             elif kind == "envelope" and isinstance(value, Mapping):
@@ -199,7 +202,9 @@ class ReplyJudge:
                     self._take_server_tool(named or key)
             elif kind == "blocks" and isinstance(value, list):
                 self._take(value)
-            elif kind == "output" or not (kind == "notes" or isinstance(value, (str, int, float))):
+            elif kind in ("output", "tool_call"):
+                self._see_usable(str(key))
+            elif kind != "notes" and not isinstance(value, (str, int, float)):
                 self._see_usable(str(key))
 
     def _take_server_tool(self, name: Any) -> None:
