@@ -202,9 +202,9 @@ class ReplyJudge:
                     self._take_server_tool(named or key)
             elif kind == "blocks" and isinstance(value, list):
                 self._take(value)
-            elif kind in ("output", "tool_call"):
-                self._see_usable(str(key))
-            elif kind != "notes" and not isinstance(value, (str, int, float)):
+            elif kind in ("output", "tool_call") or (
+                kind != "notes" and not isinstance(value, (str, int, float))
+            ):
                 self._see_usable(str(key))
 
     def _take_server_tool(self, name: Any) -> None:
