@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from tenacity import retry_if_exception_type
 
 from conftest import WAYS, ask
 from langchain_retrying import EmptyCompletionError, RetryingChatModel, RetryPolicy
@@ -168,3 +169,12 @@ def test_what_the_predicate_raises_goes_through(way_):
     model = RetryingChatModel(ScriptedChatModel([""]), RetryPolicy(accept=accept))
     with pytest.raises(LookupError):
         ask(way_, model)
+
+
+def test_nothing_at_all_that_is_accepted_has_the_account_of_what_came_before(way):
+    policy = RetryPolicy(
+        retry=retry_if_exception_type(TimeoutError), accept=lambda messages, reply: True, wait=None
+    )
+    reply = ask(way, RetryingChatModel(ScriptedChatModel([TimeoutError(), []]), policy))
+    assert reply.content == ""
+    assert reply.response_metadata["empty_retry"]["attempts"] == 2

@@ -215,7 +215,8 @@ class Call:
             return self.reply.as_it_came(account)
         if over is ACCEPTED:
             if self._last_message is None:
-                return self.reply.made_of(AIMessage(content=""))
+                nothing = AIMessage(content="")
+                return self.reply.made_of(with_account(nothing, account) if account else nothing)
         elif self.policy.on_exhausted != "return":
             stand_in = with_account(self._stand_in(), {**self._account(), "stand_in": True})
             return self.reply.made_of(stand_in)
