@@ -344,3 +344,12 @@ async def test_cancellation_within_the_bound_closes_the_stream():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (model.closed, model.streams_open, len(model.requests)) == (1, 0, 1)
+
+
+def test_the_account_comes_where_all_else_has_gone_out_live(streaming_way):
+    policy = RetryPolicy(1, hold_reasoning=False, wait=None)
+    model = RetryingChatModel(ScriptedChatModel([[thought("a")], [thought("b")]]), policy)
+    first, *rest = chunks_of(streaming_way, model)
+    reply = first + rest
+    assert reply.response_metadata["empty_retry"]["attempts"] == 2
+    assert len(reply.content) == 2

@@ -284,6 +284,9 @@ class StreamedReply:
                     message = with_account(item.message, account)
                     held[position] = item.model_copy(update={"message": message})
                     break
+            else:  # all that came has gone out live
+                if self.has_come:
+                    held.append(chunk_of(with_account(AIMessage(content=""), account)))
         return self._in_order(held) if self._blocks_before else held
 
     def made_of(self, message: AIMessage) -> Iterable[Any]:
